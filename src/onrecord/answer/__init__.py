@@ -1,0 +1,1 @@
+"""From passages to an answer whose every sentence is quoted, or to a refusal."""

@@ -1,0 +1,180 @@
+"""Weighs the units of a few passages against a sub-question: signals in 0..1 that a person can follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from onrecord import fold
+from onrecord.answer.demand import Demand
+from onrecord.answer.units import Unit
+from onrecord.ports import Floats, TokenEmbedder, TokenVectors
+from onrecord.retrieve.rank import Question, stands
+from onrecord.types import Passage
+
+# What of a passage is put before the encoder, in words: it reads about 250 tokens.
+_DIGEST_WORDS = 150
+# A word without any support shows cosines of about 0.3 to the nearest token of an unrelated text.
+_SEMANTIC_FLOOR = 0.35
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """A passage as the encoder reads it: headings, then units at known places of `text`."""
+
+    text: str
+    units: tuple[tuple[Unit, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A unit of the passage number `passage` with its signals."""
+
+    passage: int
+    unit: Unit
+    signals: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A sub-question in the encoder's eyes: one vector for it and one for each of its content words."""
+
+    whole: Floats
+    words: Floats
+
+
+def digest(passage: Passage, units: Sequence[Unit], question: Question) -> Digest:
+    """The passage, or where it is too long its units that share most with the question, in reading order."""
+    wanted = {token.terms[0]: weight for token, weight in zip(question.tokens, question.idf, strict=True)}
+    worth = {u.number: sum(w for term, w in wanted.items() if term in u.terms) for u in units}
+    chosen: list[Unit] = [u for u in units if u.head]
+    room = _DIGEST_WORDS - sum(len(u.text.split()) for u in chosen)
+    for unit in sorted((u for u in units if not u.head), key=lambda u: (-worth[u.number], u.number)):
+        size = len(unit.text.split())
+        if size <= room or len(chosen) == 0:
+            chosen.append(unit)
+            room -= size
+    text = " > ".join(dict.fromkeys([passage.chunk.document.title, *passage.chunk.section]))
+    places = []
+    for unit in sorted(chosen, key=lambda u: u.number):
+        text += "\n"
+        places.append((unit, len(text), len(text) + len(unit.text)))
+        text += unit.text
+    return Digest(text, tuple(places))
+
+
+def encode(
+    encoder: TokenEmbedder, parts: Sequence[tuple[str, Question]], digests: Sequence[Digest]
+) -> tuple[list[Meaning], list[TokenVectors]]:
+    """Token vectors of the sub-questions and the digests, in one call of the encoder."""
+    vectors = encoder.embed_tokens([*(text for text, _ in parts), *(d.text for d in digests)])
+    meanings = [_meaning(question, v) for (_, question), v in zip(parts, vectors[: len(parts)], strict=True)]
+    return meanings, vectors[len(parts) :]
+
+
+def weigh(
+    question: Question,
+    demand: Demand,
+    meaning: Meaning | None,
+    passages: Sequence[Passage],
+    digests: Sequence[Digest],
+    vectors: Sequence[TokenVectors] | None,
+) -> list[Weighed]:
+    """Every unit of the digests (headers aside) with its signals.
+
+    coverage   rarity-weighted share of the question's words that stand in the unit
+    context    the same for the unit, its headings and title, and a table's header
+    passage    the same for the whole passage
+    similar    cosine of question and unit, each the mean of its token vectors in context
+    semantic   rarity-weighted mean of each word's nearest cosine in the unit (1 for words that stand there)
+    nearest    the same for the whole passage
+    weakest    the least of the words in that last comparison: one unsupported word is enough to doubt
+    exact      share of the identifiers, numbers and names that the passage or its headings hold to the letter
+    kind       whether the unit holds the kind of thing that is asked for (a number, a time, a person, ...)
+    rank       1 for the best passage, 1/2 for the second, ...
+    dense      cosine of question and passage
+    asks       whether the unit is itself a question
+    brief      1 for one word, towards 0 for long units
+    """
+    out: list[Weighed] = []
+    total = sum(question.idf) or 1.0
+    idf = np.array(question.idf, np.float32)
+    for n, (passage, shown) in enumerate(zip(passages, digests, strict=True)):
+        around = frozenset(passage.chunk.heading_terms).union(*(u.terms for u, _, _ in shown.units if u.head))
+        whole = around.union(passage.chunk.terms)
+        lexical_whole = _standing(question.tokens, whole)
+        exact = _standing(demand.exact, whole)
+        near = _nearness(meaning, vectors[n].vectors) if meaning is not None and vectors is not None else None
+        nearest = np.maximum(lexical_whole, near.max(axis=1, initial=0.0)) if near is not None else lexical_whole
+        for unit, start, end in shown.units:
+            if unit.head:
+                continue
+            here = _standing(question.tokens, unit.terms)
+            context = np.maximum(here, _standing(question.tokens, around))
+            similar, semantic = 0.0, here
+            if meaning is not None and vectors is not None and near is not None:
+                inside = (vectors[n].spans[:, 0] < end) & (vectors[n].spans[:, 1] > start)
+                if inside.any():
+                    mean = vectors[n].vectors[inside].mean(axis=0)
+                    similar = float(mean @ meaning.whole / (np.linalg.norm(mean) or 1.0))
+                    semantic = np.maximum(context, near[:, inside].max(axis=1, initial=0.0))
+            out.append(
+                Weighed(
+                    n,
+                    unit,
+                    {
+                        "coverage": float(here @ idf) / total,
+                        "context": float(context @ idf) / total,
+                        "passage": float(lexical_whole @ idf) / total,
+                        "similar": max(0.0, similar),
+                        "semantic": float(semantic @ idf) / total,
+                        "nearest": float(nearest @ idf) / total,
+                        "weakest": float(nearest.min(initial=1.0)),
+                        "exact": float(exact.mean()) if len(exact) else 1.0,
+                        "kind": float(demand.met_by(unit.text)),
+                        "rank": 1.0 / (1 + n),
+                        "dense": max(0.0, passage.signals.get("cosine", 0.0)),
+                        "asks": float(unit.text.rstrip().endswith("?")),
+                        "brief": 1.0 / (1.0 + len(unit.text.split()) / 20.0),
+                    },
+                )
+            )
+    return out
+
+
+def unsupported(
+    question: Question, meaning: Meaning | None, passages: Sequence[Passage], vectors: Sequence[TokenVectors] | None
+) -> tuple[int, ...]:
+    """The numbers of the question's words that stand in no passage and come near to no token of one."""
+    best = np.zeros(len(question.tokens), np.float32)
+    for n, passage in enumerate(passages):
+        terms = frozenset(passage.chunk.heading_terms).union(passage.chunk.terms)
+        best = np.maximum(best, _standing(question.tokens, terms))
+        if meaning is not None and vectors is not None:
+            best = np.maximum(best, _nearness(meaning, vectors[n].vectors).max(axis=1, initial=0.0))
+    return tuple(int(i) for i in np.flatnonzero(best < 0.6))
+
+
+def _standing(tokens: Sequence[fold.Token], terms: frozenset[str]) -> Floats:
+    return np.array([stands(token, terms) for token in tokens], np.float32)
+
+
+def _nearness(meaning: Meaning, vectors: Floats) -> Floats:
+    """(words, tokens) cosines, spread so that the floor of unrelated texts is 0."""
+    if not len(vectors) or not len(meaning.words):
+        return np.zeros((len(meaning.words), len(vectors)), np.float32)
+    cosines = meaning.words @ vectors.T
+    return np.asarray(np.clip((cosines - _SEMANTIC_FLOOR) / (1.0 - _SEMANTIC_FLOOR), 0.0, 1.0), np.float32)
+
+
+def _meaning(question: Question, vectors: TokenVectors) -> Meaning:
+    mean = vectors.vectors.mean(axis=0) if len(vectors.vectors) else np.zeros(vectors.vectors.shape[1], np.float32)
+    words = np.zeros((len(question.tokens), len(mean)), np.float32)
+    for n, token in enumerate(question.tokens):
+        inside = (vectors.spans[:, 0] < token.end) & (vectors.spans[:, 1] > token.start)
+        if inside.any():
+            word = vectors.vectors[inside].mean(axis=0)
+            words[n] = word / (np.linalg.norm(word) or 1.0)
+    return Meaning(mean / (np.linalg.norm(mean) or 1.0), words)

@@ -1,0 +1,196 @@
+"""Ingest: read, parse, compare with the version in force, embed what is new, commit one document after the other.
+
+A document counts as taken once its transaction is committed; whatever happens then, it is there whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from onrecord import chunk as chunking
+from onrecord import fold
+from onrecord.errors import RejectedInput
+from onrecord.policy import Policy
+from onrecord.ports import Embedder, Floats, Parser
+from onrecord.record import write
+from onrecord.record.database import Database
+from onrecord.record.write import NewChunk, NewVersion
+from onrecord.sources import Source
+from onrecord.spans import view
+from onrecord.types import Parsed, Span
+
+# How much is held back to embed texts of like length together: enough to fill batches, little enough to forget.
+_BATCH_TEXTS = 512
+_BATCH_CHARS = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    path: str
+    reason: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What became of one file: added, updated, unchanged or rejected."""
+
+    uri: str
+    outcome: str
+    chunks: int = 0
+
+
+@dataclass(slots=True)
+class Summary:
+    """`embedded` and `reused` count chunks whose vectors were made or found."""
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    rejected: list[Rejection] = field(default_factory=list)
+    chunks: int = 0
+    embedded: int = 0
+    reused: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    new: NewVersion
+    texts: dict[str, str]
+    known: bool
+
+
+class Ingest:
+    """Ingests into one store with one parser, embedder and policy."""
+
+    def __init__(
+        self, database: Database, parser: Parser, embedder: Embedder, policy: Policy, dry_run: bool = False
+    ) -> None:
+        self._database, self._parser, self._embedder = database, parser, embedder
+        self._policy, self._dry_run = policy, dry_run
+        room = embedder.max_tokens
+        c = policy.chunking
+        if c.content + c.overlap + c.breadcrumb > room:
+            raise ValueError(f"chunking {c} does not fit the {room} tokens that {embedder.name} reads")
+
+    def run(
+        self, sources: Iterable[Source], tenant: str, groups: frozenset[str], tell: Callable[[Progress], None]
+    ) -> Summary:
+        """Takes every source that can be taken; `tell` hears of each once it is committed or turned away."""
+        started, summary = time.perf_counter(), Summary()
+        pending: list[_Prepared] = []
+        for source in sources:
+            try:
+                prepared = self._prepare(source, tenant, groups)
+            except RejectedInput as error:
+                summary.rejected.append(Rejection(source.uri, error.reason, str(error)))
+                tell(Progress(source.uri, "rejected"))
+                continue
+            if prepared is None:
+                summary.unchanged += 1
+                tell(Progress(source.uri, "unchanged"))
+                continue
+            pending.append(prepared)
+            if _size(pending) >= _BATCH_TEXTS or sum(len(p.new.text) for p in pending) >= _BATCH_CHARS:
+                self._commit(pending, summary, tell)
+                pending = []
+        self._commit(pending, summary, tell)
+        summary.seconds = time.perf_counter() - started
+        return summary
+
+    # ------------------------------------------------------------ one file
+
+    def _prepare(self, source: Source, tenant: str, groups: frozenset[str]) -> _Prepared | None:
+        """A document version ready to commit; None where the one in force is the same. Raises RejectedInput."""
+        data = source.read(self._policy.limits.file_bytes)
+        current = write.current_state(self._database, tenant, source.uri)
+        if current is not None and current[0] == write.blob_id(data):
+            if current[1] != groups and not self._dry_run:
+                write.regroup(self._database, tenant, source.uri, groups)
+            return None
+        parsed = self._parser(data, source.path.name)
+        cuts = chunking.cut(parsed, self._policy.chunking, self._embedder.count)
+        if not cuts:
+            raise RejectedInput("no_text", "The file holds no text that a reader would see.")
+        texts = chunking.embedded_texts(
+            cuts, parsed, self._policy.chunking, self._embedder.max_tokens, self._embedder.count
+        )
+        keyed = [[(_key(text), text) for text in windows] for windows in texts]
+        new = NewVersion(
+            tenant=tenant,
+            uri=source.uri,
+            title=parsed.title,
+            groups=groups,
+            data=data,
+            media_type=parsed.media_type,
+            encoding=parsed.encoding,
+            text=parsed.text,
+            runs=parsed.runs,
+            chunks=_new_chunks(cuts, parsed, [tuple(key for key, _ in windows) for windows in keyed]),
+        )
+        return _Prepared(new, dict(pair for windows in keyed for pair in windows), known=current is not None)
+
+    # ------------------------------------------------------------ many files
+
+    def _commit(self, pending: list[_Prepared], summary: Summary, tell: Callable[[Progress], None]) -> None:
+        if not pending:
+            return
+        model = self._embedder.name
+        texts = {key: text for p in pending for key, text in p.texts.items()}
+        missing = sorted(write.missing_vectors(self._database, model, list(texts)))
+        vectors = self._embed(missing, texts)
+        fresh = set(missing)
+        for p in pending:
+            if not self._dry_run:
+                write.put(self._database, p.new, model, {key: vectors[key] for key in p.texts if key in vectors})
+            summary.added += not p.known
+            summary.updated += p.known
+            summary.chunks += len(p.new.chunks)
+            embedded = sum(1 for c in p.new.chunks if any(key in fresh for key in c.keys))
+            summary.embedded += embedded
+            summary.reused += len(p.new.chunks) - embedded
+            tell(Progress(p.new.uri, "updated" if p.known else "added", len(p.new.chunks)))
+
+    def _embed(self, keys: list[str], texts: dict[str, str]) -> dict[str, Floats]:
+        if self._dry_run or not keys:
+            return {}
+        vectors = self._embedder.embed([texts[key] for key in keys], "document")
+        return dict(zip(keys, vectors, strict=True))
+
+
+def _new_chunks(cuts: list[chunking.Cut], parsed: Parsed, keys: list[tuple[str, ...]]) -> tuple[NewChunk, ...]:
+    seen = view(parsed.text, parsed.markup)
+    headings = {c.path: fold.terms(" ".join([parsed.title, *c.path])) for c in cuts}
+    return tuple(
+        NewChunk(
+            span=c.span,
+            section=c.path,
+            kind=c.kind,
+            markup=_inside(parsed.markup, c.span),
+            units=c.units,
+            head=c.head,
+            terms=fold.terms(seen.read(c.span)),
+            heading_terms=headings[c.path],
+            keys=k,
+        )
+        for c, k in zip(cuts, keys, strict=True)
+    )
+
+
+def _inside(markup: tuple[Span, ...], span: Span) -> tuple[Span, ...]:
+    first = bisect_right(markup, span.start, key=lambda m: m.end)
+    last = bisect_left(markup, span.end, key=lambda m: m.start)
+    return tuple(Span(max(m.start, span.start), min(m.end, span.end)) for m in markup[first:last])
+
+
+def _key(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _size(pending: list[_Prepared]) -> int:
+    return sum(len(p.texts) for p in pending)

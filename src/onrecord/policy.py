@@ -1,0 +1,81 @@
+"""Every number that changes what OnRecord finds or says, in one frozen value whose hash each audit record carries."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+Mode = Literal["hybrid", "lexical", "dense"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunking:
+    """Sizes in tokens of the embedding model. `content + overlap + breadcrumb` has to fit what the model reads."""
+
+    content: int = 180
+    overlap: int = 28
+    breadcrumb: int = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Caps on what is taken in."""
+
+    file_bytes: int = 32 * 1024 * 1024
+    question_chars: int = 4_000
+    parts: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """`pool` candidates an engine, fused by RRF with `rrf_k` (Cormack et al. 2009), `rerank` of them scored."""
+
+    mode: Mode = "hybrid"
+    pool: int = 60
+    rrf_k: int = 60
+    rerank: int = 40
+    passages: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Weights of the reranker's features, each of which lies in 0..1."""
+
+    fused: float = 1.0
+    dense: float = 1.0
+    coverage: float = 0.4
+    idf_coverage: float = 1.0
+    proximity: float = 0.3
+    phrase: float = 0.3
+    heading: float = 0.5
+    density: float = 0.1
+    identifier: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Grounding:
+    """When to answer, and with how much."""
+
+    threshold: float = 0.5
+    guard_passages: int = 4
+    claims: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    limits: Limits = Limits()
+    chunking: Chunking = Chunking()
+    retrieval: Retrieval = Retrieval()
+    ranking: Ranking = Ranking()
+    grounding: Grounding = Grounding()
+
+    @property
+    def hash(self) -> str:
+        """Twelve hex digits that two policies share only if all their numbers do."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
+
+    def with_(self, **groups: dict[str, Any]) -> Policy:
+        """A copy with some numbers changed: `policy.with_(retrieval={"mode": "lexical"})`."""
+        return replace(self, **{name: replace(getattr(self, name), **values) for name, values in groups.items()})

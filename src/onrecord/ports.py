@@ -1,0 +1,84 @@
+"""The seams: what a model, a store or an index must offer, and the shapes of the stages of a question."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onrecord.types import Chunk, Citation, Claim, Draft, Evidence, Parsed, Plan, Query, Ranking, Review, Scope, Verdict
+
+Floats: TypeAlias = NDArray[np.float32]
+Use = Literal["document", "query"]
+
+
+class Embedder(Protocol):
+    """Texts to vectors. Blocking; callers on an event loop use a thread."""
+
+    @property
+    def name(self) -> str:
+        """Identity of the weights and their build. Vectors of two names are never mixed."""
+
+    @property
+    def dim(self) -> int: ...
+
+    @property
+    def max_tokens(self) -> int:
+        """How many of its own tokens the model reads of one text, special tokens not counted."""
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """The number of the model's tokens in each text, special tokens not counted, never truncated."""
+
+    def embed(self, texts: Sequence[str], use: Use) -> Floats:
+        """(len(texts), dim) unit vectors, in order. Raises ModelUnavailable."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenVectors:
+    """`spans[i]` are the code points of the text that `vectors[i]` (unit length) stands for."""
+
+    spans: NDArray[np.int32]
+    vectors: Floats
+
+
+class TokenEmbedder(Protocol):
+    """An embedder that also gives a vector a token."""
+
+    def embed_tokens(self, texts: Sequence[str]) -> list[TokenVectors]: ...
+
+
+class Index(Protocol):
+    """A search index over the record's chunks. Blocking; a score of 0 or less is never returned."""
+
+    @property
+    def size(self) -> int:
+        """Chunks in the index, over all scopes."""
+
+    def lexical(self, terms: list[tuple[str, float]], scope: Scope, k: int) -> list[tuple[int, float]]:
+        """The `k` best (chunk id, BM25 score) for weighted terms, best first."""
+
+    def dense(self, vector: Floats, scope: Scope, k: int) -> list[tuple[int, float]]:
+        """The `k` best (chunk id, cosine) for a unit vector, best first."""
+
+    def frequency(self, term: str) -> int:
+        """In how many chunks a term stands."""
+
+    def refresh(self) -> None:
+        """Follows the record without waiting for others that are at it."""
+
+
+# Bytes and a name to text with structure. Raises RejectedInput.
+Parser: TypeAlias = Callable[[bytes, str], Parsed]
+# The chunks among some ids that a scope may see.
+Loader: TypeAlias = Callable[[Sequence[int], Scope], dict[int, Chunk]]
+
+# The stages of a question. A cache, retry, budget or trace is a function of the same shape around one of these.
+Planner: TypeAlias = Callable[[Query], Awaitable[Plan]]
+Retriever: TypeAlias = Callable[[Query], Awaitable[Ranking]]
+Gatherer: TypeAlias = Callable[[Plan], Awaitable[Evidence]]
+Answerer: TypeAlias = Callable[[Plan, Evidence], AsyncIterator[Draft]]
+Verifier: TypeAlias = Callable[[Draft, tuple[Citation, ...]], Awaitable[Verdict]]
+Reviewer: TypeAlias = Callable[[Plan, Evidence, Sequence[Claim]], Awaitable[Review]]

@@ -1,0 +1,1 @@
+"""The record: documents, versions, chunks, vectors and answers in one SQL database."""

@@ -1,0 +1,164 @@
+"""Opening the SQL database: connection settings, migrations, and errors that say what to do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
+
+from onrecord.errors import StoreError, StoreLocked, StoreTooNew, UsageError
+from onrecord.record.schema import REVISIONS
+
+BUSY_SECONDS = 30.0
+_MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+class Database:
+    """One SQL database: `reading()` and `writing()` are its only doors.
+
+    A writer takes the write lock when it begins, so that two writers queue for up to `busy_seconds` instead of
+    failing half-way; readers see the last commit and never wait.
+    """
+
+    def __init__(self, url: str, busy_seconds: float = BUSY_SECONDS, create: bool = True) -> None:
+        self.url = url
+        self.path = sqlite_path(url)
+        if not self.path.exists():
+            if not create:
+                raise StoreError(f"There is no store at {self.path}.", "Ingest something first: onrecord ingest PATH")
+            _make_folder(self.path)
+        self.engine = _engine(self.path, busy_seconds)
+        with self._telling():
+            self._migrate()
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        with self._telling(), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        with self._telling(), self.engine.execution_options(onrecord_write=True).begin() as connection:
+            yield connection
+
+    def purge(self) -> None:
+        """Rewrites the write-ahead log into the file and empties it, so that erased content is in neither."""
+        with self.reading() as connection:
+            connection.exec_driver_sql("ROLLBACK")
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.exec_driver_sql("BEGIN")
+
+    def _migrate(self) -> None:
+        with self.engine.connect() as connection:
+            found = _revision(connection)
+        if found == REVISIONS[-1]:
+            return
+        if found is not None and found not in REVISIONS:
+            raise StoreTooNew(
+                f"The store {self.path} was written by a newer OnRecord (schema {found}).",
+                "Upgrade onrecord to open it.",
+            )
+        # imported here: most starts have nothing to migrate
+        from alembic import command
+        from alembic.config import Config
+
+        config = Config()
+        config.set_main_option("script_location", str(_MIGRATIONS))
+        with self.engine.execution_options(onrecord_write=True).begin() as connection:
+            if _revision(connection) != REVISIONS[-1]:
+                config.attributes["connection"] = connection
+                command.upgrade(config, "head")
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Driver errors become one line that says what to do."""
+        try:
+            yield
+        except OperationalError as error:
+            reason = str(error.orig)
+            if "locked" in reason or "busy" in reason:
+                raise StoreLocked(
+                    f"The store {self.path} is busy: another process has been writing to it for too long.",
+                    "Try again, or stop that process.",
+                ) from error
+            if "disk is full" in reason or "disk I/O" in reason:
+                raise StoreError(
+                    f"The store {self.path} can't be written: {reason}.", "Free some disk space."
+                ) from error
+            if "readonly" in reason:
+                raise StoreError(
+                    f"The store {self.path} is read-only.", "Check the permissions of its folder."
+                ) from error
+            raise StoreError(f"The store {self.path} can't be used: {reason}.", "Check its path and rights.") from error
+        except DatabaseError as error:
+            if "not a database" in str(error.orig) or "malformed" in str(error.orig):
+                raise StoreError(
+                    f"{self.path} is not an OnRecord store, or it is damaged.",
+                    "Choose another --store, or restore a backup.",
+                ) from error
+            raise
+
+
+def sqlite_path(url: str) -> Path:
+    """The file that a store URL names. Raises UsageError for what isn't `sqlite:///PATH`."""
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        raise UsageError(f"{url!r} is not a store URL.", "Write sqlite:///path/to/file.db") from None
+    if parsed.get_backend_name() != "sqlite" or not parsed.database or parsed.database == ":memory:":
+        raise UsageError(f"{url!r} is not a store that OnRecord can open.", "Write sqlite:///path/to/file.db")
+    return Path(os.path.expanduser(parsed.database)).absolute()
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"The folder {path.parent} can't be made: {error.strerror}.", "Choose another --store."
+        ) from error
+
+
+def _engine(path: Path, busy_seconds: float) -> Engine:
+    engine = create_engine(
+        f"sqlite:///{path}", connect_args={"timeout": busy_seconds, "check_same_thread": False}, pool_size=8
+    )
+
+    @event.listens_for(engine, "connect")
+    def _settings(connection: Any, _record: Any) -> None:
+        # the driver would open transactions by itself, and only deferred ones
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        # a fresh file starts in WAL mode, so that readers and a writer never wait for each other;
+        # erased content is overwritten, because a deleted document must be gone from the file too
+        for pragma in (
+            "journal_mode=WAL",
+            "foreign_keys=ON",
+            "synchronous=FULL",
+            "secure_delete=ON",
+            "cache_size=-32768",
+            "mmap_size=268435456",
+        ):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        write = connection.get_execution_options().get("onrecord_write")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    return engine
+
+
+def _revision(connection: Connection) -> str | None:
+    known = connection.execute(text("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'")).scalar()
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar() if known else None

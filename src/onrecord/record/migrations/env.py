@@ -1,0 +1,14 @@
+"""Alembic's entry: runs the migrations on the connection that `record.database` hands over."""
+
+from alembic import context
+
+from onrecord.record.schema import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    render_as_batch=True,
+    transactional_ddl=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,249 @@
+"""Every write of documents, each one transaction that leaves the record whole. Blocking."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+
+from onrecord.errors import ModelMismatch
+from onrecord.ports import Floats
+from onrecord.record import codec
+from onrecord.record.database import Database
+from onrecord.record.read import batches, groups_of
+from onrecord.record.schema import (
+    answer_versions,
+    answers,
+    blobs,
+    changes,
+    chunks,
+    document_groups,
+    documents,
+    meta,
+    vectors,
+    versions,
+    windows,
+)
+from onrecord.types import Kind, Run, Span
+
+
+@dataclass(frozen=True, slots=True)
+class NewChunk:
+    """A chunk to be stored; spans are the version's, `keys` name the vectors of its windows."""
+
+    span: Span
+    section: tuple[str, ...]
+    kind: Kind
+    markup: tuple[Span, ...]
+    units: tuple[Span, ...]
+    head: int
+    terms: Sequence[str]
+    heading_terms: Sequence[str]
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NewVersion:
+    """A document's new state, ready to be committed as a whole."""
+
+    tenant: str
+    uri: str
+    title: str
+    groups: frozenset[str]
+    data: bytes
+    media_type: str
+    encoding: str
+    text: str
+    runs: tuple[Run, ...]
+    chunks: tuple[NewChunk, ...]
+
+
+def blob_id(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def document_id(tenant: str, uri: str) -> str:
+    return hashlib.sha256(f"{tenant}\0{uri}".encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def bind_model(database: Database, model: str, switch: bool = False) -> None:
+    """Ties the store to an embedding model. Raises ModelMismatch where it holds another one's vectors."""
+    with database.reading() as db:
+        bound = db.execute(select(meta.c.value).where(meta.c.key == "embedder")).scalar()
+    if bound == model:
+        return
+    if bound is not None and not switch:
+        raise ModelMismatch(
+            f"This store's vectors come from the model {bound}, not {model}.",
+            "Run `onrecord reindex --reembed` to embed its chunks with this model.",
+        )
+    with database.writing() as db:
+        db.execute(delete(meta).where(meta.c.key == "embedder"))
+        db.execute(insert(meta).values(key="embedder", value=model))
+
+
+def bound_model(database: Database) -> str | None:
+    with database.reading() as db:
+        return db.execute(select(meta.c.value).where(meta.c.key == "embedder")).scalar()
+
+
+def current_state(database: Database, tenant: str, uri: str) -> tuple[str, frozenset[str]] | None:
+    """The hash of the original in force and the document's groups; None where nothing is in force."""
+    with database.reading() as db:
+        found = db.execute(
+            select(documents.c.id, versions.c.blob)
+            .join(versions, versions.c.document_id == documents.c.id)
+            .where(documents.c.tenant == tenant, documents.c.uri == uri)
+            .where(versions.c.superseded.is_(None), versions.c.withdrawn.is_(None))
+        ).first()
+        return (found.blob, groups_of(db, [found.id]).get(found.id, frozenset())) if found else None
+
+
+def missing_vectors(database: Database, model: str, keys: Sequence[str]) -> set[str]:
+    """Those of the keys that have no vector of this model yet."""
+    with database.reading() as db:
+        return set(keys) - _present(db, model, keys)
+
+
+def put(database: Database, new: NewVersion, model: str, embedded: Mapping[str, Floats]) -> str:
+    """Commits a document version with its chunks and vectors in one transaction; returns the version's id.
+
+    `embedded` holds the vectors that the record may lack, by key. The version before it becomes superseded.
+    """
+    now = codec.to_micros(datetime.now(UTC))
+    owner, blob, deflated = document_id(new.tenant, new.uri), blob_id(new.data), zlib.compress(new.data, 6)
+    with database.writing() as db:
+        _put_document(db, owner, new)
+        number = 1 + (db.execute(select(func.max(versions.c.number)).where(_of(owner))).scalar() or 0)
+        ended = _end(db, owner, now, "superseded")
+        if not db.execute(select(blobs.c.sha256).where(blobs.c.sha256 == blob)).first():
+            db.execute(insert(blobs).values(sha256=blob, size=len(new.data), data=deflated))
+        version = hashlib.sha256(f"{owner}\0{number}\0{blob}".encode()).hexdigest()[:24]
+        db.execute(
+            insert(versions).values(
+                id=version,
+                document_id=owner,
+                number=number,
+                blob=blob,
+                media_type=new.media_type,
+                encoding=new.encoding,
+                title=new.title,
+                text=new.text,
+                runs=codec.pack_runs(new.runs),
+                created=now,
+            )
+        )
+        _put_chunks(db, version, new)
+        if embedded:
+            lacking = set(embedded) - _present(db, model, list(embedded))
+            rows = [{"model": model, "key": key, "data": codec.pack_vector(embedded[key])} for key in sorted(lacking)]
+            if rows:
+                db.execute(insert(vectors), rows)
+        _log(db, [*(("ended", v) for v in ended), ("added", version)])
+    return version
+
+
+def regroup(database: Database, tenant: str, uri: str, groups: frozenset[str]) -> None:
+    """Gives a document to other groups; its versions stay as they are."""
+    owner = document_id(tenant, uri)
+    with database.writing() as db:
+        _put_groups(db, owner, groups)
+        _log(db, [("ended", v) for v in db.execute(select(versions.c.id).where(_of(owner))).scalars()])
+
+
+def withdraw(database: Database, tenant: str, uri: str) -> bool:
+    """Hides a document from now on; questions as of before still see it. False where there is nothing in force."""
+    now = codec.to_micros(datetime.now(UTC))
+    with database.writing() as db:
+        ended = _end(db, document_id(tenant, uri), now, "withdrawn")
+        _log(db, [("ended", v) for v in ended])
+    return bool(ended)
+
+
+def erase(database: Database, tenant: str, uri: str) -> bool:
+    """Removes a document: its versions, its vectors and originals that no other needs, and what was answered from it.
+
+    False where there is no such document.
+    """
+    owner = document_id(tenant, uri)
+    with database.writing() as db:
+        found = list(db.execute(select(versions.c.id).where(_of(owner))).scalars())
+        if not found:
+            return False
+        # an answer quotes what it was given, so it goes with the document
+        told = select(answer_versions.c.answer_id).where(answer_versions.c.version_id.in_(found))
+        db.execute(delete(answers).where(answers.c.id.in_(told)))
+        db.execute(delete(documents).where(documents.c.id == owner))
+        db.execute(delete(blobs).where(blobs.c.sha256.not_in(select(versions.c.blob))))
+        db.execute(delete(vectors).where(vectors.c.key.not_in(select(windows.c.key))))
+        _log(db, [("erased", v) for v in found])
+    database.purge()
+    return True
+
+
+def _of(owner: str) -> ColumnElement[bool]:
+    return versions.c.document_id == owner
+
+
+def _present(db: Connection, model: str, keys: Sequence[str]) -> set[str]:
+    found: set[str] = set()
+    for batch in batches(keys, 500):
+        found.update(
+            db.execute(select(vectors.c.key).where(vectors.c.model == model, vectors.c.key.in_(batch))).scalars()
+        )
+    return found
+
+
+def _end(db: Connection, owner: str, now: int, how: str) -> list[str]:
+    """Marks the version in force, if any, as superseded or withdrawn; returns its id in a list."""
+    current = (versions.c.document_id == owner) & versions.c.superseded.is_(None) & versions.c.withdrawn.is_(None)
+    found = list(db.execute(select(versions.c.id).where(current)).scalars())
+    db.execute(update(versions).where(current).values({how: now}))
+    return found
+
+
+def _put_document(db: Connection, owner: str, new: NewVersion) -> None:
+    if db.execute(select(documents.c.id).where(documents.c.id == owner)).first():
+        db.execute(update(documents).where(documents.c.id == owner).values(title=new.title))
+    else:
+        db.execute(insert(documents).values(id=owner, tenant=new.tenant, uri=new.uri, title=new.title))
+    _put_groups(db, owner, new.groups)
+
+
+def _put_groups(db: Connection, owner: str, groups: frozenset[str]) -> None:
+    db.execute(delete(document_groups).where(document_groups.c.document_id == owner))
+    if groups:
+        db.execute(insert(document_groups), [{"document_id": owner, "group_name": g} for g in sorted(groups)])
+
+
+def _put_chunks(db: Connection, version: str, new: NewVersion) -> None:
+    if not new.chunks:
+        return
+    rows = [
+        {
+            "version_id": version,
+            "start": c.span.start,
+            "end": c.span.end,
+            "section": codec.pack_strings(c.section),
+            "kind": c.kind,
+            "text": c.span.of(new.text),
+            "markup": codec.pack_spans(s.shift(-c.span.start) for s in c.markup),
+            "units": codec.pack_spans(s.shift(-c.span.start) for s in c.units),
+            "head": c.head,
+            "terms": " ".join(c.terms),
+            "heading_terms": " ".join(c.heading_terms),
+        }
+        for c in new.chunks
+    ]
+    ids = db.execute(insert(chunks).returning(chunks.c.id, sort_by_parameter_order=True), rows).scalars().all()
+    pairs = zip(ids, new.chunks, strict=True)
+    db.execute(insert(windows), [{"chunk_id": chunk_id, "key": key} for chunk_id, c in pairs for key in c.keys])
+
+
+def _log(db: Connection, entries: Sequence[tuple[str, str]]) -> None:
+    if entries:
+        db.execute(insert(changes), [{"kind": kind, "version_id": version} for kind, version in entries])

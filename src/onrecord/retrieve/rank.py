@@ -1,0 +1,140 @@
+"""The explainable reranker: a weighted sum of features in 0..1, each of which a person can check by reading."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from onrecord import fold
+from onrecord.policy import Ranking as Weights
+from onrecord.types import Chunk, Hit, Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The content words of a question with what their rarity says they are worth (BM25's idf)."""
+
+    tokens: tuple[fold.Token, ...]
+    idf: tuple[float, ...]
+
+    @classmethod
+    def of(cls, tokens: Sequence[fold.Token], frequency: Callable[[str], int], size: int) -> Question:
+        chosen: dict[str, fold.Token] = {}
+        for token in [t for t in tokens if not t.stop] or tokens:
+            chosen.setdefault(token.terms[0], token)
+        return cls(tuple(chosen.values()), tuple(_worth(token, frequency, size) for token in chosen.values()))
+
+
+def rank(
+    question: Question, chunks: Sequence[Chunk], places: Mapping[int, Mapping[str, float]], weights: Weights
+) -> Ranking:
+    """The chunks by their weighted features, best first; `places` holds what the engines said of each."""
+    best_rrf = max((p["rrf"] for p in places.values()), default=1.0)
+    hits = []
+    for chunk in chunks:
+        place = places[chunk.id]
+        signals = {
+            "fused": place["rrf"] / best_rrf,
+            "dense": min(1.0, max(0.0, place.get("cosine", 0.0))),
+            **features(question, chunk),
+        }
+        score = sum(getattr(weights, name) * value for name, value in signals.items())
+        hits.append(Hit(chunk, score, {**place, **signals}))
+    return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.chunk.id)))
+
+
+def features(question: Question, chunk: Chunk) -> dict[str, float]:
+    """How the question's words stand in a chunk, each in 0..1.
+
+    coverage       share of the words that stand in the text or its headings
+    idf_coverage   the same, each word counted by its rarity
+    proximity      1 for all found words side by side, towards 0 the wider the least window that holds them
+    phrase         share of neighbouring words of the question that are neighbours in the text, in order
+    heading        rarity-weighted share of the words that stand in the headings
+    density        occurrences of the words by the text's length, saturating
+    identifier     share of the question's identifiers (RDS-4471) that stand there to the letter
+    """
+    if not question.tokens:
+        return dict.fromkeys(
+            ("coverage", "idf_coverage", "proximity", "phrase", "heading", "density", "identifier"), 0.0
+        )
+    where = positions(chunk.terms, question.tokens)
+    headings = frozenset(chunk.heading_terms)
+    in_heading = [stands(token, headings) for token in question.tokens]
+    found = [bool(p) or h for p, h in zip(where, in_heading, strict=True)]
+    total = sum(question.idf) or 1.0
+    named = [n for n, token in enumerate(question.tokens) if token.identifier]
+    return {
+        "coverage": sum(found) / len(found),
+        "idf_coverage": sum(w for w, f in zip(question.idf, found, strict=True) if f) / total,
+        "proximity": _proximity([p for p in where if p]),
+        "phrase": _phrase(where),
+        "heading": sum(w for w, h in zip(question.idf, in_heading, strict=True) if h) / total,
+        "density": _density(sum(len(p) for p in where), len(chunk.terms)),
+        "identifier": sum(found[n] for n in named) / len(named) if named else 0.0,
+    }
+
+
+def stands(token: fold.Token, terms: frozenset[str]) -> bool:
+    """Whether a word stands among terms: to the letter, or for a compound of plain words all its parts."""
+    if token.terms[0] in terms:
+        return True
+    return len(token.terms) > 1 and not token.identifier and all(part in terms for part in token.terms[1:])
+
+
+def positions(terms: Sequence[str], tokens: Sequence[fold.Token]) -> list[list[int]]:
+    """Where each token stands among the terms."""
+    wanted: dict[str, int] = {token.terms[0]: n for n, token in enumerate(tokens)}
+    where: list[list[int]] = [[] for _ in tokens]
+    for at, term in enumerate(terms):
+        if term in wanted:
+            where[wanted[term]].append(at)
+    missing = [n for n, found in enumerate(where) if not found and len(tokens[n].terms) > 1]
+    if missing:
+        present = frozenset(terms)
+        for n in missing:
+            if stands(tokens[n], present):
+                where[n] = [terms.index(tokens[n].terms[1])]
+    return where
+
+
+def _worth(token: fold.Token, frequency: Callable[[str], int], size: int) -> float:
+    seen = frequency(token.terms[0])
+    if not seen and len(token.terms) > 1 and not token.identifier:
+        seen = min(frequency(part) for part in token.terms[1:])
+    return math.log(1.0 + (size - seen + 0.5) / (seen + 0.5))
+
+
+def _proximity(where: Sequence[Sequence[int]]) -> float:
+    """Number of found words by the length of the least window that holds one of each."""
+    if len(where) < 2:
+        return float(len(where))
+    marks = sorted((at, n) for n, found in enumerate(where) for at in found)
+    counts = [0] * len(where)
+    inside, left, best = 0, 0, marks[-1][0] - marks[0][0] + 1
+    for at, n in marks:
+        counts[n] += 1
+        inside += counts[n] == 1
+        while inside == len(where):
+            start, first = marks[left]
+            best = min(best, at - start + 1)
+            counts[first] -= 1
+            inside -= counts[first] == 0
+            left += 1
+    return len(where) / max(best, len(where))
+
+
+def _phrase(where: Sequence[Sequence[int]]) -> float:
+    """Neighbours in the question at most two terms apart in the text, in order (a compound takes several terms)."""
+    if len(where) < 2:
+        return float(bool(where and where[0]))
+    joined = sum(
+        any(at + step in after for at in before for step in (1, 2))
+        for before, after in zip(where, map(frozenset, where[1:]), strict=False)
+    )
+    return joined / (len(where) - 1)
+
+
+def _density(occurrences: int, length: int) -> float:
+    return 1.0 - math.exp(-20.0 * occurrences / length) if length else 0.0

@@ -1,0 +1,82 @@
+"""Lexical and dense search at once, fused by reciprocal rank."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from onrecord import fold
+from onrecord.policy import Policy
+from onrecord.ports import Embedder, Floats, Index, Loader
+from onrecord.retrieve.rank import Question, rank
+from onrecord.types import Query, Ranking
+
+Scored = list[tuple[int, float]]
+
+# A part of a compound says less than the whole: "rds" of RDS-4471 stands on every page of that runbook.
+_PART_WEIGHT = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A Retriever over one index. Each hit shows its place and score in either engine and every ranking feature."""
+
+    index: Index
+    embedder: Embedder
+    load: Loader
+    policy: Policy
+
+    async def __call__(self, query: Query) -> Ranking:
+        await asyncio.to_thread(self.index.refresh)
+        tokens = fold.tokens(query.text)
+        mode, pool = self.policy.retrieval.mode, self.policy.retrieval.pool
+        lexical, dense = await asyncio.gather(
+            asyncio.to_thread(self._lexical, tokens, query, pool if mode != "dense" else 0),
+            asyncio.to_thread(self._dense, query, pool if mode != "lexical" else 0),
+        )
+        return await asyncio.to_thread(self._ranked, query, tokens, lexical, dense)
+
+    def _lexical(self, tokens: Sequence[fold.Token], query: Query, pool: int) -> Scored:
+        return self.index.lexical(weighted_terms(tokens), query.scope, pool) if pool else []
+
+    def _dense(self, query: Query, pool: int) -> Scored:
+        return self.index.dense(self.vector(query.text), query.scope, pool) if pool and self.index.size else []
+
+    def vector(self, text: str) -> Floats:
+        return self.embedder.embed([text], "query")[0]
+
+    def _ranked(self, query: Query, tokens: Sequence[fold.Token], lexical: Scored, dense: Scored) -> Ranking:
+        fused = reciprocal_rank_fusion([lexical, dense], self.policy.retrieval.rrf_k)
+        best = sorted(fused, key=lambda chunk: (-fused[chunk], chunk))[: self.policy.retrieval.rerank]
+        chunks = self.load(best, query.scope)
+        bm25, cosine = dict(lexical), dict(dense)
+        places = {
+            chunk: {
+                "rrf": fused[chunk],
+                **({"bm25": bm25[chunk]} if chunk in bm25 else {}),
+                **({"cosine": cosine[chunk]} if chunk in cosine else {}),
+            }
+            for chunk in best
+        }
+        question = Question.of(tokens, self.index.frequency, self.index.size)
+        return rank(question, [chunks[i] for i in best if i in chunks], places, self.policy.ranking)
+
+
+def weighted_terms(tokens: Sequence[fold.Token]) -> list[tuple[str, float]]:
+    """What is looked for: the content words, or every word where a question has no other."""
+    chosen = [t for t in tokens if not t.stop] or list(tokens)
+    weights: dict[str, float] = {}
+    for token in chosen:
+        for n, term in enumerate(token.terms):
+            weights[term] = max(weights.get(term, 0.0), 1.0 if n == 0 else _PART_WEIGHT)
+    return list(weights.items())
+
+
+def reciprocal_rank_fusion(rankings: Sequence[Scored], k: int) -> Mapping[int, float]:
+    """score(d) = sum of 1 / (k + rank of d), ranks from 1 (Cormack, Clarke and Buettcher, SIGIR 2009)."""
+    fused: dict[int, float] = {}
+    for ranking in rankings:
+        for place, (chunk, _) in enumerate(ranking, 1):
+            fused[chunk] = fused.get(chunk, 0.0) + 1.0 / (k + place)
+    return fused

@@ -1,0 +1,96 @@
+"""From settings and names to working parts. Adapters are imported only when they are chosen."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from onrecord.errors import UsageError
+from onrecord.policy import Policy
+from onrecord.ports import Embedder, Parser, TokenEmbedder
+
+
+@runtime_checkable
+class _Tokens(Protocol):
+    def embed_tokens(self, texts: list[str]) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the environment says. `embedder` is `local` or `openai:MODEL@URL`; the hash embedder is for tests."""
+
+    store: str
+    embedder: str
+    api_key: str | None
+    max_file_bytes: int | None
+
+    @classmethod
+    def from_environment(cls) -> Settings:
+        return cls(
+            store=os.environ.get("ONRECORD_STORE") or default_store(),
+            embedder=os.environ.get("ONRECORD_EMBEDDER") or "local",
+            api_key=os.environ.get("ONRECORD_EMBEDDER_KEY"),
+            max_file_bytes=_number("ONRECORD_MAX_FILE_BYTES"),
+        )
+
+    def policy(self) -> Policy:
+        return Policy() if self.max_file_bytes is None else Policy().with_(limits={"file_bytes": self.max_file_bytes})
+
+
+def default_store() -> str:
+    from platformdirs import user_data_path
+
+    return f"sqlite:///{user_data_path('onrecord') / 'onrecord.db'}"
+
+
+def store_url(store: str) -> str:
+    """A store as a URL; a plain path means an SQLite file there."""
+    return store if "://" in store else f"sqlite:///{Path(store).expanduser().absolute()}"
+
+
+def embedder(name: str, api_key: str | None = None) -> Embedder:
+    """The embedding model that a setting names. Raises UsageError, ModelMissing."""
+    if name == "local":
+        from onrecord.models.local import MiniLM
+
+        return MiniLM()
+    if name == "hash-test":
+        from onrecord.models.offline import HashEmbedder
+
+        return HashEmbedder()
+    kind, _, rest = name.partition(":")
+    model, _, url = rest.rpartition("@")
+    if kind == "openai" and model and url:
+        from onrecord.models.openai import OpenAIEmbedder
+
+        return OpenAIEmbedder(url, model, api_key=api_key)
+    raise UsageError(f"{name!r} names no embedding model.", "Use local, or openai:MODEL@https://host/v1")
+
+
+def token_embedder(model: Embedder) -> TokenEmbedder | None:
+    """The same model as a token embedder, where it is one."""
+    return model if isinstance(model, _Tokens) else None  # type: ignore[return-value]
+
+
+def parser() -> Parser:
+    # imported here: asking needs no parser
+    from onrecord.parse import parse
+
+    return parse
+
+
+def handbook() -> Path:
+    """The bundled example documents."""
+    packaged = Path(__file__).parent / "handbook"
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "examples" / "handbook"
+
+
+def _number(name: str) -> int | None:
+    value = os.environ.get(name)
+    if not value:
+        return None
+    if not value.isdigit() or not int(value):
+        raise UsageError(f"{name}={value!r} is not a number of bytes.", "Write digits, such as 33554432.")
+    return int(value)
