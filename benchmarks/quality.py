@@ -151,7 +151,9 @@ def table(results: list[Result]) -> None:
         print(f"{kind:16}{len(group):4d}{found}{refused:9.3f}{overlap:9.3f}{valid:7.3f}")
     yes = [r.record.evidence.confidence for r in results if r.question["answerable"]]
     no = [r.record.evidence.confidence for r in results if not r.question["answerable"]]
-    print(f"AUROC of the confidence {auroc(yes, no):.3f}; answerable refused at 90% of the rest: {refused_at(yes, no, .9):.3f}")
+    print(
+        f"AUROC of the confidence {auroc(yes, no):.3f}; answerable refused at 90% of the rest: {refused_at(yes, no, 0.9):.3f}"
+    )
     times = sorted(r.record.timings_ms["total"] for r in results)
     print(f"ask p50 {times[len(times) // 2]:.1f} ms, p95 {times[int(len(times) * 0.95)]:.1f} ms")
 
@@ -182,7 +184,7 @@ async def main() -> None:
 def show(results: list[Result]) -> None:
     for r in results:
         answered = isinstance(r.record.outcome, Answer)
-        wrong = answered and not (r.question["answerable"] and r.overlap) or r.question["answerable"] and not answered
+        wrong = (answered and not (r.question["answerable"] and r.overlap)) or (r.question["answerable"] and not answered)
         if wrong or (r.question["relevant"] and not 0 < r.place <= 3):
             said = r.record.outcome.text if isinstance(r.record.outcome, Answer) else "REFUSED"
             print(f"\n{r.question['id']} {r.question['kind']} place {r.place} conf {r.record.evidence.confidence:.2f}")

@@ -67,7 +67,9 @@ def _word(word: str, dim: int) -> Floats:
 
 def _unit(vector: Floats, dim: int) -> Floats:
     length = float(np.linalg.norm(vector))
+    unit = np.zeros(dim, dtype=np.float32)
     if length < 1e-6:  # signs that cancel out
-        return np.eye(1, dim, dtype=np.float32)[0]
-    unit: Floats = (vector / length).astype(np.float32)
+        unit[0] = 1
+    else:
+        unit[:] = vector / length
     return unit

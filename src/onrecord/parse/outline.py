@@ -67,6 +67,7 @@ def encloses_content(name: str) -> bool:
     return name not in _PAGE
 
 
+_KINDS: dict[str, Kind] = {"heading": "heading", "list": "list", "table": "table", "code": "code"}
 _GAPS = {
     "block": Gap.BLOCK,
     "item": Gap.LINE,
@@ -164,8 +165,8 @@ class Outline:
     def _enter(self, node: Node, role: str) -> None:
         self.inside += encloses_content(node.name)
         self.sink.gap(_GAPS.get(role, Gap.NONE))
-        if role in ("heading", "list", "table", "code"):
-            self.sink.begin(role, _HEADINGS.get(node.name, 0))  # type: ignore[arg-type]
+        if kind := _KINDS.get(role):
+            self.sink.begin(kind, _HEADINGS.get(node.name, 0))
             self.section = role
         if role == "table":
             self.heads = _header_rows(node)
@@ -188,7 +189,7 @@ class Outline:
             self.sink.head()
         if role == "sublist":
             self.sink.part()
-        if role in ("heading", "list", "table", "code"):
+        if role in _KINDS:
             self.section = ""
             self.sink.end()
         self.sink.gap(_GAPS.get(role, Gap.NONE))

@@ -18,7 +18,11 @@ _BREAK = re.compile(
 )
 _ASKS = re.compile(rf"\b(?:{_ASKING})\b", re.IGNORECASE)
 _PRONOUN = re.compile(r"\b(it|its|they|them|their|this|that|these|those|he|she|one)\b", re.IGNORECASE)
-_FRAME = re.compile(r"^(?:if|when|while|after|before|once|during|for|in|on|at|with|given)\b", re.IGNORECASE)
+_FRAME = re.compile(
+    r"^(?:if|when(?! (?:is|are|was|were|do|does|did|must|can|should|will|may)\b)|while|after|before|once|during|for|in|on"
+    r"|at|with|given)\b",
+    re.IGNORECASE,
+)
 
 
 def plan(query: Query, most: int) -> Plan:
@@ -66,9 +70,7 @@ def _content(piece: str) -> list[fold.Token]:
 
 
 def _subject(piece: str) -> str:
-    """What the first part is about: its identifiers and names, else its content words."""
+    """What the first part is about: the names in it (identifiers, compounds, capitals), else its last content words."""
     content = _content(piece)
-    words = [piece[t.start : t.end] for t in content if t.identifier] or [
-        piece[t.start : t.end] for t in content if piece[t.start].isupper() and t.start > 0
-    ]
-    return " ".join(words or [piece[t.start : t.end] for t in content[-4:]])
+    names = [t for t in content if len(t.terms) > 1 or (piece[t.start].isupper() and t.start > 0)]
+    return " ".join(piece[t.start : t.end] for t in names or content[-4:])
