@@ -148,8 +148,8 @@ def cached(name: str, make: Any) -> list[dict[str, Any]]:
     return rows
 
 
-UNIT = ("coverage", "context", "similar", "semantic", "kind", "rank", "asks", "brief", "dense", "exact")
-SUPPORT = ("unit", "coverage", "context", "passage", "similar", "semantic", "nearest", "weakest", "exact", "kind", "dense", "absent")
+UNIT = ("coverage", "context", "similar", "semantic", "lacks", "clashes", "pointed", "rank", "asks", "brief", "dense", "exact", "poorest")
+SUPPORT = ("unit", "coverage", "context", "passage", "similar", "semantic", "nearest", "weakest", "exact", "pointed", "clashes", "lacks", "dense", "absent", "poorest")
 
 
 def best(row: dict[str, Any], unit: Logistic, part: int | None = None) -> dict[str, float] | None:
@@ -204,6 +204,8 @@ def main() -> None:
     handbook = cached("handbook", lambda: asyncio.run(pipeline_rows("handbook", args.data)))
     kb = cached("kb_dev", lambda: asyncio.run(pipeline_rows("kb_dev", args.data)))
     judge = cached("judge", lambda: judge_rows(args.data / "judge_train", model))
+    # questions without a word in common with the page measure retrieval, not judgement
+    handbook = [row for row in handbook if row["kind"] != "no_overlap"]
     dev = [row for row in handbook if row["split"] == "dev"]
     train = [(row, 1.0) for row in dev] + [(row, args.judge) for row in judge]
 

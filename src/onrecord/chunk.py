@@ -152,7 +152,9 @@ def _pieces(sections: Sequence[Section], seen: View, budget: int, count: Count) 
 def _split(section: Section, units: tuple[Span, ...], seen: View, budget: int, count: Count) -> Iterator[_Piece]:
     """An oversized block by its units, an oversized unit by words; together the pieces cover the block."""
     units = _lines(section, seen) if section.kind == "code" else units
-    units = tuple(part for unit in units or (section.span,) for part in _words(unit, seen, budget, count))
+    units = tuple(
+        _trim(seen.raw, part) for unit in units or (section.span,) for part in _words(unit, seen, budget, count)
+    )
     # markers between units (bullets, fences, blank lines) go to the unit after them, those at the end to the last
     starts = [section.span.start, *(unit.start for unit in units[1:])]
     spans = [Span(a, b) for a, b in pairwise([*starts, section.span.end])]
@@ -193,8 +195,8 @@ def _units_of(section: Section, seen: View) -> tuple[Span, ...]:
 
 
 def _lines(section: Section, seen: View) -> tuple[Span, ...]:
-    """The lines of a code block that a reader sees something of."""
-    return tuple(part for part in section.parts if seen.read(part).strip()) or (section.span,)
+    """The lines of a code block that a reader sees something of, without their indentation."""
+    return tuple(_trim(seen.raw, part) for part in section.parts if seen.read(part).strip()) or (section.span,)
 
 
 def _sentences(block: Span, seen: View) -> list[Span]:

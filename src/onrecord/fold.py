@@ -13,11 +13,13 @@ import threading
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import Stemmer
 
 _SURFACE = re.compile(r"[^\W_]+(?:(?:[.\-]|_+|(?<=\d),(?=\d{3}(?!\d))|['’](?=[^\W\d_]))[^\W_]+)*")
 _PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+(?:\.\d+)*")
+_INNER_CAPITAL = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]{2}")
 _SPLIT = re.compile(r"[.\-_]+")
 # Between two digits a separator carries meaning (v1.2 is not v12); elsewhere it is spelling (SEV-1 is SEV1).
 _LOOSE = re.compile(r"(?<!\d)[.\-_]+|[.\-_]+(?!\d)")
@@ -42,27 +44,25 @@ _local = threading.local()
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One surface at `text[start:end]`. `terms[0]` stands for the whole, the others for its parts."""
+    """One surface at `text[start:end]`. `terms[0]` stands for the whole, the others for its parts.
+
+    An `identifier` names one thing exactly: letters with digits (RDS-4471, v2.3), camelCase, snake_case.
+    """
 
     start: int
     end: int
     terms: tuple[str, ...]
     stop: bool = False
-
-    @property
-    def identifier(self) -> bool:
-        """Whether it names one thing exactly: letters and digits together, as in RDS-4471 or v2.3."""
-        whole = self.terms[0]
-        return any(c.isdigit() for c in whole) and any(c.isalpha() for c in whole)
+    identifier: bool = False
 
 
 def tokens(text: str) -> list[Token]:
     """The tokens of a text in order; linear in its length."""
     out: list[Token] = []
     for match in _SURFACE.finditer(text):
-        folded, stop = _fold(match.group())
-        if folded:
-            out.append(Token(match.start(), match.end(), folded, stop))
+        folded = _fold(match.group())
+        if folded.terms:
+            out.append(Token(match.start(), match.end(), folded.terms, folded.stop, folded.identifier))
     return out
 
 
@@ -70,7 +70,7 @@ def terms(text: str) -> list[str]:
     """All terms of a text in order, wholes and parts, as they are indexed."""
     out: list[str] = []
     for match in _SURFACE.finditer(text):
-        out.extend(_fold(match.group())[0])
+        out.extend(_fold(match.group()).terms)
     return out
 
 
@@ -82,15 +82,22 @@ def plain(word: str) -> str:
     return unicodedata.normalize("NFC", "".join(c for c in decomposed if not unicodedata.combining(c)))
 
 
+class _Folded(NamedTuple):
+    terms: tuple[str, ...]
+    stop: bool = False
+    identifier: bool = False
+
+
 @lru_cache(maxsize=1 << 17)
-def _fold(surface: str) -> tuple[tuple[str, ...], bool]:
-    """The distinct terms of one surface, and whether it is a function word."""
+def _fold(surface: str) -> _Folded:
+    """What one surface is worth, wherever it stands."""
     surface = _POSSESSIVE.sub("", unicodedata.normalize("NFKC", surface))[:256]
     if _UNSPACED.search(surface):
-        return tuple(dict.fromkeys(_bigrams(surface))), False
+        return _Folded(tuple(dict.fromkeys(_bigrams(surface))))
     word = plain(surface).replace("'", "").replace("’", "").replace(",", "")
-    if word.isalpha() and not _camel(surface):
-        return (stem(word),), word in STOP
+    camel = _camel(surface)
+    if word.isalpha() and not camel:
+        return _Folded((stem(word),), stop=word in STOP)
     parts = [p for p in _SPLIT.split(word) if p]
     numeric = all(p.isdigit() for p in parts)
     whole = word if numeric else stem(_LOOSE.sub("", word))
@@ -101,11 +108,13 @@ def _fold(surface: str) -> tuple[tuple[str, ...], bool]:
     else:
         pieces = _PIECE.findall(surface) if surface.isascii() else parts
         found += [p for p in (stem(plain(piece)) for piece in pieces) if p]
-    return tuple(dict.fromkeys(found)), False
+    named = not numeric and (camel or "_" in surface or any(c.isdigit() for c in word))
+    return _Folded(tuple(dict.fromkeys(found)), identifier=named)
 
 
 def _camel(word: str) -> bool:
-    return not (word.islower() or word.isupper() or word[1:].islower())
+    """Capitals inside a word, as in maxPoolSize; not WORD, Word, word, On-Call, KB or PDFs."""
+    return _INNER_CAPITAL.search(word) is not None
 
 
 def _bigrams(surface: str) -> list[str]:

@@ -119,27 +119,61 @@ _QUESTIONS: tuple[tuple[Asked, re.Pattern[str]], ...] = (
 )
 
 
+_STRICT = frozenset({"quantity", "duration", "time", "person", "reason"})
+_YEAR = re.compile(r"(?:19|20)\d{2}$")
+
+
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """`exact` are the question's tokens that an answer's page must hold to the letter: identifiers, numbers, names."""
+    """`exact` are the question's tokens that an answer has to be about to the letter: identifiers, numbers, names.
+
+    `words` are the question's content terms: what it says itself doesn't answer it.
+    """
 
     asked: Asked
     exact: tuple[fold.Token, ...]
-    negated: bool
+    words: frozenset[str]
 
-    def met_by(self, text: str) -> bool:
-        """Whether a text holds the kind of thing that is asked for."""
-        return bool(_PATTERNS[self.asked].search(text))
+    def lacks(self, text: str) -> bool:
+        """Whether a text has nothing of the kind asked for, the question's own words left aside.
+
+        Only said of kinds that show in the wording: a number, a duration, a time, a person, a reason.
+        """
+        if self.asked not in _STRICT:
+            return False
+        fresh = list(text)
+        for token in fold.tokens(text):
+            if token.terms[0] in self.words:
+                fresh[token.start : token.end] = " " * (token.end - token.start)
+        return not _PATTERNS[self.asked].search("".join(fresh))
+
+    def clashes(self, terms: frozenset[str], context: frozenset[str]) -> bool:
+        """Whether the terms name another year, number or identifier where the question's own is nowhere around."""
+        return any(
+            token.terms[0] not in context and any(_rival(token.terms, term) for term in terms)
+            for token in self.exact
+        )
 
 
 def demand(question: str, tokens: Sequence[fold.Token] | None = None) -> Demand:
     tokens = fold.tokens(question) if tokens is None else tokens
     asked: Asked = next((kind for kind, pattern in _QUESTIONS if pattern.search(question)), "thing")
     exact = tuple(t for n, t in enumerate(tokens) if not t.stop and _is_exact(question, t, first=n == 0))
-    return Demand(asked, exact, bool(re.search(r"\b(?:not|never|without|no longer|n't|except)\b", question, re.I)))
+    return Demand(asked, exact, frozenset(term for t in tokens if not t.stop for term in t.terms))
+
+
+def _rival(own: tuple[str, ...], other: str) -> bool:
+    """RDS-4471 and RDS-4472, 2024 and 2025: of one shape, but not the same."""
+    whole = own[0]
+    if whole == other or not any(c.isdigit() for c in whole):
+        return False
+    if _YEAR.match(whole):
+        return bool(_YEAR.match(other))
+    stem, digits = whole.rstrip("0123456789"), len(whole)
+    return len(stem) > 1 and other.startswith(stem) and len(other) == digits and other[len(stem) :].isdigit()
 
 
 def _is_exact(question: str, token: fold.Token, first: bool) -> bool:
     surface = question[token.start : token.end]
     named = surface[0].isupper() and not first and not question[: token.start].rstrip().endswith((".", "?", "!", ":"))
-    return any(c.isdigit() for c in surface) or named or (first and surface[1:].lower() != surface[1:])
+    return any(c.isdigit() for c in surface) or named or token.identifier

@@ -91,8 +91,11 @@ def weigh(
     semantic   rarity-weighted mean of each word's nearest cosine in the unit (1 for words that stand there)
     nearest    the same for the whole passage
     weakest    the least of the words in that last comparison: one unsupported word is enough to doubt
+    poorest    the mean of the two least of the words in the comparison with the unit and its headings
     exact      share of the identifiers, numbers and names that the passage or its headings hold to the letter
-    kind       whether the unit holds the kind of thing that is asked for (a number, a time, a person, ...)
+    pointed    the same for the unit and its headings
+    clashes    whether the unit names another year or identifier of the same shape instead
+    lacks      whether the unit holds nothing of the kind that is asked for (a number, a time, a person, a reason)
     rank       1 for the best passage, 1/2 for the second, ...
     dense      cosine of question and passage
     asks       whether the unit is itself a question
@@ -113,6 +116,7 @@ def weigh(
                 continue
             here = _standing(question.tokens, unit.terms)
             context = np.maximum(here, _standing(question.tokens, around))
+            pointed = _standing(demand.exact, around | unit.terms)
             similar, semantic = 0.0, here
             if meaning is not None and vectors is not None and near is not None:
                 inside = (vectors[n].spans[:, 0] < end) & (vectors[n].spans[:, 1] > start)
@@ -132,8 +136,11 @@ def weigh(
                         "semantic": float(semantic @ idf) / total,
                         "nearest": float(nearest @ idf) / total,
                         "weakest": float(nearest.min(initial=1.0)),
+                        "poorest": float(np.sort(semantic)[:2].mean()) if len(semantic) else 0.0,
                         "exact": float(exact.mean()) if len(exact) else 1.0,
-                        "kind": float(demand.met_by(unit.text)),
+                        "pointed": float(pointed.mean()) if len(pointed) else 1.0,
+                        "clashes": float(demand.clashes(unit.terms, around | unit.terms)),
+                        "lacks": float(demand.lacks(unit.text)),
                         "rank": 1.0 / (1 + n),
                         "dense": max(0.0, passage.signals.get("cosine", 0.0)),
                         "asks": float(unit.text.rstrip().endswith("?")),

@@ -15,6 +15,7 @@ from onrecord.types import Parsed
 
 __all__ = ["parse", "supported"]
 
+_RIGHT_FILE = "Check that the right file was given."
 _WORD = re.compile(r"\w")
 
 
@@ -26,7 +27,7 @@ def parse(data: bytes, name: str) -> Parsed:
     (nothing a reader would see).
     """
     if not data.strip():
-        raise RejectedInput("empty", "It is empty.", "Check that the right file was given.")
+        raise RejectedInput("empty", "It is empty.", _RIGHT_FILE)
     kind = media_type(data, name)
     text, encoding = decode(data, kind == HTML)
     title = " ".join(splitext(basename(name))[0].replace("-", " ").replace("_", " ").split())
@@ -41,5 +42,5 @@ def parse(data: bytes, name: str) -> Parsed:
         sections, markup = plain(text)
         parsed = Parsed(text, title, kind, encoding, sections, markup)
     if not any(_WORD.search(parsed.text, s.span.start, s.span.end) for s in parsed.sections):
-        raise RejectedInput("no_text", "It holds nothing that a reader would see.", "Check that the right file was given.")
+        raise RejectedInput("no_text", "It holds nothing that a reader would see.", _RIGHT_FILE)
     return parsed

@@ -15,6 +15,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import MD_TRIM_CHARS
 from markdown_it.parser_block import ParserBlock
+from markdown_it.ruler import RuleOptionsType
 from markdown_it.rules_block import StateBlock
 from markdown_it.token import Token
 from mdit_py_plugins.footnote.index import footnote_def
@@ -52,7 +53,7 @@ class WatchedBlocks(ParserBlock):
             place = next(i for i, r in enumerate(self.ruler.__rules__) if r.name == name)
             rule = self.ruler.__rules__[place]
             self.ruler.at(name, _watched(rule.fn, mark), {"alt": rule.alt})
-        anywhere = {"alt": ["paragraph", "reference", "blockquote", "list"]}
+        anywhere: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote", "list"]}
         self.ruler.before("reference", "footnote_def", footnote_def, {"alt": ["paragraph", "reference"]})
         self.ruler.before("code", "html_table", html_table)
         self.ruler.before("fence", "admonition", admonition, anywhere)
@@ -135,7 +136,7 @@ def markdown_it() -> MarkdownIt:
     return md.enable(["table", "strikethrough", *_OURS])
 
 
-_OURS = ["footnote_def", "html_table", "admonition", "fenced_div", "footnote_ref", "attributes"]
+_OURS = ["footnote_def", "html_table", "admonition", "fenced_div", "footnote_ref", "attributes", "callout"]
 
 
 def block_tokens(even: str, start: int, env: dict[str, Any]) -> list[Token]:

@@ -12,7 +12,9 @@ _ADMONITION = re.compile(
     r'(?:!!!|\?\?\?\+?)[ \t]*(?P<type>[\w-]+(?:[ \t]+[\w-]+)*)(?:[ \t]+"(?P<title>.*)")?[ \t]*\Z'
     r'|===[+!]?[ \t]+"(?P<tab>.*)"[ \t]*\Z'
 )
-_DIV = re.compile(r":{3,}[ \t]*(?:\{?(?P<type>[\w-]+)\}?(?:[ \t]*\[(?P<label>[^\]\n]*)\]|[ \t]+(?P<title>\S.*?))?)?[ \t]*\Z")
+_DIV = re.compile(
+    r":{3,}[ \t]*(?:\{?(?P<type>[\w-]+)\}?(?:[ \t]*\[(?P<label>[^\]\n]*)\]|[ \t]+(?P<title>\S.*?))?)?[ \t]*\Z"
+)
 _TABLE = re.compile(r"<(/?)table(?=[\s>/])", re.IGNORECASE)
 _TRIES = 16  # how many tables that nothing closes are looked into before giving up
 
@@ -59,7 +61,7 @@ def fenced_div(state: StateBlock, startLine: int, endLine: int, silent: bool) ->
 def html_table(state: StateBlock, startLine: int, endLine: int, silent: bool) -> bool:  # noqa: N803
     """A whole `<table> ... </table>`, which CommonMark breaks up at blank lines and takes its rest for code."""
     pos = state.bMarks[startLine] + state.tShift[startLine]
-    if silent or state.is_code_block(startLine) or not state.src[pos : pos + 6].lower() == "<table":
+    if silent or state.is_code_block(startLine) or state.src[pos : pos + 6].lower() != "<table":
         return False
     end = _table_end(state, startLine, endLine)
     if end < 0:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from onrecord.parse.cut import Cut
 from onrecord.parse.marks import Range, merge
 from onrecord.parse.outline import Gap, Outline
-from onrecord.parse.tags import KNOWN, VOID, hides, scan
+from onrecord.parse.tags import BLOCKS, KNOWN, VOID, hides, scan
 from onrecord.parse.tree import build
 from onrecord.types import Kind
 
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _BARE_TAG = re.compile(r"<([A-Za-z][\w.-]*)(?:[ \t\n][^<>=\"'/]*)?>")
 _CLOSED = re.compile(r"</([A-Za-z][\w.-]*)")
 _TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)([^>]*)")
@@ -55,6 +56,7 @@ class _Scrap:
     def __init__(self, text: str) -> None:
         self.source = text
         self.leaves: list[Leaf] = []
+        self.last_gap = Gap.NONE
         self._open("prose", 0)
 
     def _open(self, kind: Kind, level: int) -> None:
@@ -75,8 +77,10 @@ class _Scrap:
         self._open("prose", 0)
 
     def gap(self, gap: Gap) -> None:
-        if gap == Gap.BLOCK and self.leaf.kind == "prose":
+        broken = gap == Gap.LINE and self.last_gap == Gap.LINE  # two line breaks in a row
+        if (gap == Gap.BLOCK or broken) and self.leaf.kind == "prose":
             self.end()
+        self.last_gap = gap if gap else self.last_gap
 
     def part(self) -> None:
         self.is_new_part = True
@@ -91,6 +95,7 @@ class _Scrap:
             end -= 1
         if start == end:
             return
+        self.last_gap = Gap.NONE
         self.leaf.pieces.append((start, end))
         if self.is_new_part:
             self.leaf.parts.append((start, end))
@@ -98,7 +103,7 @@ class _Scrap:
         self.leaf.parts[-1] = (self.leaf.parts[-1][0], end)
 
 
-def leaves(cut: Cut, is_text: Callable[[str], bool], known: Callable[[Cut], list[Range]] | None = None) -> list[Leaf]:
+def leaves(cut: Cut, is_text: Callable[[str], bool]) -> list[Leaf]:
     """The leaves of a piece of HTML that was cut from the file."""
     scrap = _Scrap(cut.text)
     Outline(scrap, everything=True).walk(build(cut.text, scan(cut.text, is_text=is_text)))
@@ -144,6 +149,16 @@ def hidden(text: str, tags: Sequence[Range]) -> list[Range]:
             if hid:
                 out.append((begun, end))
     return merge(out)
+
+
+def loose_texts(cut: Cut, is_text: Callable[[str], bool]) -> Iterator[Range]:
+    """The texts between block tags that hold a blank line, where CommonMark reads Markdown again."""
+    at = 0
+    for token in scan(cut.text, is_text=is_text):
+        if token.name in BLOCKS:
+            if _BLANK_LINE.search(cut.text, at, token.start):
+                yield at, token.start
+            at = token.end
 
 
 def tag_ranges(cut: Cut, is_text: Callable[[str], bool]) -> list[Range]:

@@ -7,7 +7,9 @@ import tomllib
 
 import yaml
 
-_BLOCK = re.compile(r"\A(?P<mark>---|\+\+\+)[ \t]*\r?\n(?P<body>.*?)(?:(?<=\n)(?:(?P=mark)|\.\.\.)[ \t]*(?:\r?\n|\Z))", re.DOTALL)
+_BLOCK = re.compile(
+    r"\A(?P<mark>---|\+\+\+)[ \t]*\r?\n(?P<body>.*?)(?:(?<=\n)(?:(?P=mark)|\.\.\.)[ \t]*(?:\r?\n|\Z))", re.DOTALL
+)
 _KEY = re.compile(r"""\s*(?:#[^\n]*\n\s*)*(?:["']?[\w.-][\w .-]*["']?\s*[:=]|\Z)""")
 _LIMIT = 1 << 16  # metadata beyond 64 KiB isn't looked into
 

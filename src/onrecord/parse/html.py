@@ -43,7 +43,7 @@ def _main(root: Node, source: str) -> Node:
         if isinstance(item, tuple):
             node, before = item
             inside -= encloses_content(node.name)
-            if node.name == "main" or "role" in node.raw and node.attributes.get("role") == "main":
+            if node.name == "main" or ("role" in node.raw and node.attributes.get("role") == "main"):
                 mains.append((seen - before, node))
             elif node.name == "article":
                 articles.append((seen - before, node))

@@ -22,6 +22,7 @@ from onrecord.parse.marks import Range
 Rule = Callable[[StateInline, bool], bool]
 
 _MARKS = re.compile(r"[\\`*_~\[\]<!{]")  # nothing else can open a mark
+_CALLOUT = re.compile(r"\[!(\w+)\][+-]?(?=\s|\Z)")
 _ATTRIBUTES = re.compile(r"\{(?::[ \t]*[#.\w][^{}\n]*|[#.][\w-][^{}\n]*(?=\}\s*\Z))\}")
 
 
@@ -54,6 +55,7 @@ class WatchedInline(ParserInline):
             self.ruler.at(name, _watched(rule, found))
         self.ruler.after("image", "footnote_ref", _watched(footnote_ref, _whole))
         self.ruler.push("attributes", _attributes)
+        self.ruler.before("link", "callout", _callout)
         self.ruler2.at("fragments_join", _settle)
 
     def parse(self, src: str, md: MarkdownIt, env: EnvType, tokens: list[Token]) -> list[Token]:
@@ -81,8 +83,8 @@ def _watched(rule: Rule, found: Callable[[StateInline, Marks, int], None]) -> Ru
 def _escape(state: StateInline, marks: Marks, start: int) -> None:
     token = state.tokens[-1]
     # with CRLF line ends a space stands for the CR; see blocks.py
-    broken = token.type == "hardbreak" or state.src.startswith("\\ \n", start) and state.env.get("crlf")
-    if broken or token.content != token.markup:
+    before_crlf = state.env["crlf"] and state.src.startswith("\\ \n", start)
+    if token.type == "hardbreak" or before_crlf or token.content != token.markup:
         marks.hidden.append((start, start + 1))
 
 
@@ -138,6 +140,17 @@ def _attributes(state: StateInline, silent: bool) -> bool:
         return False
     if not silent:
         state.env["marks"].hidden.append(found.span())
+    state.pos = found.end()
+    return True
+
+
+def _callout(state: StateInline, silent: bool) -> bool:
+    """`[!NOTE]` at the start of a quote, of which GitHub and Obsidian show the word."""
+    found = _CALLOUT.match(state.src) if state.pos == 0 and not state.level else None
+    if not found:
+        return False
+    if not silent:
+        state.env["marks"].hidden += [(0, 2), (found.end(1), found.end())]
     state.pos = found.end()
     return True
 

@@ -54,7 +54,10 @@ def _read(even: str, token: Token, env: dict[str, Any], tags: list[Range]) -> It
         yield _code(even, token)
     elif kind in ("html_block", "html_table"):
         tags.extend(fragment.tag_ranges(meta["cut"], env["is_text"]))
-        yield from fragment.leaves(meta["cut"], env["is_text"])
+        marks = list(_marks_amid_tags(meta["cut"], env)) if kind == "html_table" else []
+        for leaf in fragment.leaves(meta["cut"], env["is_text"]):
+            leaf.pieces = subtract(leaf.pieces, marks)
+            yield leaf
     elif kind == "table_open":
         yield _table(even, token, env, tags)
     elif kind in ("bullet_list_open", "ordered_list_open"):
@@ -82,10 +85,19 @@ def _inline(cut: Cut, env: dict[str, Any], tags: list[Range]) -> list[Range]:
     return [piece for start, end in shown for piece in cut.back(start, end)]
 
 
+def _marks_amid_tags(cut: Cut, env: dict[str, Any]) -> Iterator[Range]:
+    for start, end in fragment.loose_texts(cut, env["is_text"]):
+        marks = find_marks(markdown_it(), cut.text[start:end], env)
+        for a, b in merge(marks.hidden):
+            yield from cut.back(start + a, start + b)
+
+
 def _code(even: str, token: Token) -> Leaf:
     cut: Cut = token.meta["cut"]
     rows = fragment.lines(cut, 0, len(cut.text))
     start, end = _trimmed(even, token.meta["span"])
+    if rows:
+        start = min(start, rows[0][0])  # a first line that is indented deeper than code need be
     return Leaf("code", start, end, rows, rows)
 
 

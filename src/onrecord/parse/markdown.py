@@ -46,15 +46,18 @@ class _Assembler:
         self.lists = 0
         self.start = -1  # where the open list begins
         self.parts: list[Span] = []
-        self.part: tuple[int, int] | None = None  # the open item; empty while it holds nothing a reader sees
+        self.part: Range | None = None  # the open item; empty while it holds nothing a reader sees
+        self.number: list[Range] = []  # the open item's number, seen only if the item holds something
 
     def leaf(self, leaf: Leaf) -> None:
-        if not leaf.pieces:
+        if all(self.text[a:b].isspace() for a, b in leaf.pieces):
             return
         self.seen.extend(leaf.pieces)
         self.bars.extend(leaf.bars)
         if self.lists:
             self.part = (self.part[0] if self.part else leaf.start, leaf.end)
+            self.seen.extend(self.number)
+            self.number = []
             return
         span = Span(leaf.start, leaf.end)
         if leaf.kind == "heading" and not self.nests:
@@ -73,8 +76,7 @@ class _Assembler:
         elif edge.what == "item":
             self.start = edge.at if self.start < 0 else self.start
             self.part = (edge.at, edge.at)
-            if edge.number:
-                self.seen.append(edge.number)
+            self.number = [edge.number] if edge.number else []
         elif edge.what == "end item":
             self._end_part()
         elif edge.what == "end list":

@@ -17,7 +17,9 @@ _LISTS = frozenset("ul ol menu dir dl".split())
 _PAGE = frozenset(["", *"html body div span form center font".split()])
 _MARGINS = frozenset("header footer aside".split())
 _ROLES = frozenset("navigation banner contentinfo search".split())
-_SIGNS = frozenset("headerlink anchor-link anchorjs-link mw-editsection".split())  # "¶" and "[edit]" beside headings
+_SIGNS = frozenset(
+    "headerlink hash-link anchor-link anchorjs-link mw-editsection".split()
+)  # "¶" and "[edit]" beside headings
 
 
 class Gap(IntEnum):
@@ -138,7 +140,7 @@ class Outline:
             return "code"
         if name == "table" and _is_data(node):
             return "table"
-        return "block" if apart else "line" if name == "br" else "inline"
+        return "block" if apart else "break" if name == "br" else "inline"
 
     def _role_in_table(self, node: Node) -> str:
         if node.name in ("td", "th"):
@@ -160,11 +162,11 @@ class Outline:
             return "listrow"
         if name in ("td", "th"):
             return "listcell"
-        return "line" if apart or name == "br" else "inline"
+        return "line" if apart else "break" if name == "br" else "inline"
 
     def _enter(self, node: Node, role: str) -> None:
         self.inside += encloses_content(node.name)
-        self.sink.gap(_GAPS.get(role, Gap.NONE))
+        self.sink.gap(Gap.LINE if role == "break" else _GAPS.get(role, Gap.NONE))
         if kind := _KINDS.get(role):
             self.sink.begin(kind, _HEADINGS.get(node.name, 0))
             self.section = role
@@ -212,7 +214,7 @@ def _header_rows(table: Node) -> set[int]:
     heads: list[int] = []
     for row, in_head in rows:
         cells = [cell.name for cell in row.children if cell.name in ("td", "th")]
-        if not (in_head or cells and "td" not in cells):
+        if not in_head and ("td" in cells or not cells):
             break
         heads.append(id(row))
     return set(heads if len(heads) < len(rows) else heads[:1])

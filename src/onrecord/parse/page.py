@@ -55,6 +55,8 @@ class Page:
     def gap(self, gap: Gap) -> None:
         if gap == Gap.NONE:
             return
+        if gap == Gap.LINE and self.pending == Gap.LINE and self.kind == "prose":
+            gap = Gap.BLOCK  # two line breaks in a row are how many an author parts paragraphs
         if gap == Gap.BLOCK and self.kind == "prose":
             self._close()
             self._open("prose", 0)
@@ -105,6 +107,7 @@ class Page:
         elif self.kind == "code":
             parts = [Span(*m.span()).shift(self.start) for m in re.finditer(r"[^\n]*[^\s][^\n]*", text)]
         self.sections.append(Section(path, Span(self.start, self.size), self.kind, tuple(parts), self.heads))
+        self.start = _NO_PLACE
 
     def _put(self, piece: str, start: int, end: int) -> None:
         """Visible characters that come from `source[start:end]`."""
@@ -118,14 +121,21 @@ class Page:
 
     def _put_exactly(self, piece: str, start: int, end: int) -> None:
         """Characters of code: white space is held back until more follows."""
-        body = piece.rstrip()
-        if body:
-            self._separate()
-            exact = end - start == len(piece)
-            self._append(body, start, start + len(body) if exact else end)
-            start = start + len(body) if exact else end
-        if len(body) < len(piece):
-            self.held.append((piece[len(body) :], start, end))
+        body = piece.strip()
+        if not body or end - start != len(piece):
+            if body:
+                self._separate()
+                self._append(piece, start, end)
+            elif piece:
+                self.held.append((piece, start, end))
+            return
+        at = start + piece.index(body)
+        if start < at:
+            self.held.append((piece[: at - start], start, at))
+        self._separate()
+        self._append(body, at, at + len(body))
+        if at + len(body) < end:
+            self.held.append((piece[at + len(body) - start :], at + len(body), end))
 
     def _separate(self) -> None:
         """Put the pending separator, begin the section and the part if they haven't."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from onrecord.parse.marks import Range
 from onrecord.types import Section, Span
@@ -32,7 +33,7 @@ def plain(text: str) -> tuple[tuple[Section, ...], tuple[Span, ...]]:
             if not all(_RULE.match(text, start, end) for start, end in block[:first]):
                 sections.append(Section((), _hull(text, block[:first]), "prose"))
         starts = [i for i, mark in enumerate(marks) if mark]
-        for i, j in zip(starts, [*starts[1:], len(block)], strict=True):
+        for i, j in pairwise([*starts, len(block)]):
             items.append(_hull(text, block[i:j]))
             mark = marks[i]
             if mark and not mark[1][0].isalnum():

@@ -31,7 +31,9 @@ _OTHERS = frozenset(
     """.split()
 )
 KNOWN = VOID | BLOCKS | _OTHERS
-_RAW = frozenset(["script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes"])  # hold text only, no tags
+_RAW = frozenset(
+    ["script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes"]
+)  # hold text only, no tags
 
 _TAG = re.compile(r"<(?:(?P<open>[a-zA-Z][^\s/>]*)|/(?P<close>[a-zA-Z][^\s/>]*)|(?P<odd>[!?]|/(?=[^>])))")
 _TAG_END = re.compile(r"""(?>[^>"'=]++|=\s*+"[^"]*+"|=\s*+'[^']*+'|["'=])*+>""")
