@@ -35,7 +35,15 @@ from onrecord.types import Chunk, Document, Parsed, Passage, Scope, Section, Spa
 
 ROOT = pathlib.Path(__file__).parents[1]
 PER_SOURCE = 400
-SOURCES = ("squadshifts_new_wiki", "qed_nq", "tydiqa_goldp_en", "mlqa_en_dev", "squad2cr_adversarial", "clapnq_dev", "covid_qa")
+SOURCES = (
+    "squadshifts_new_wiki",
+    "qed_nq",
+    "tydiqa_goldp_en",
+    "mlqa_en_dev",
+    "squad2cr_adversarial",
+    "clapnq_dev",
+    "covid_qa",
+)
 
 
 def logistic(rows: np.ndarray, labels: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray:
@@ -58,7 +66,11 @@ def judge_rows(folder: pathlib.Path, model: MiniLM) -> list[dict[str, Any]]:
     out = []
     for source in SOURCES:
         lines = (folder / f"answerability/{source}.jsonl").read_text().splitlines()
-        pairs = [row for row in map(json.loads, lines) if row["split"] == "train" and (row["start"] >= 0 or not row["answerable"])]
+        pairs = [
+            row
+            for row in map(json.loads, lines)
+            if row["split"] == "train" and (row["start"] >= 0 or not row["answerable"])
+        ]
         random.Random(0).shuffle(pairs)
         pairs = pairs[:PER_SOURCE]
         counts = collections.Counter(t for row in pairs for t in set(fold.terms(row["passage"])))
@@ -68,13 +80,25 @@ def judge_rows(folder: pathlib.Path, model: MiniLM) -> list[dict[str, Any]]:
     return out
 
 
-def pair_row(row: dict[str, Any], source: str, model: MiniLM, counts: collections.Counter[str], size: int) -> dict[str, Any]:
+def pair_row(
+    row: dict[str, Any], source: str, model: MiniLM, counts: collections.Counter[str], size: int
+) -> dict[str, Any]:
     text = row["passage"]
     parsed = Parsed(text, "", "text/plain", "utf-8", (Section((), Span(0, len(text)), "prose"),))
     (cut, *_) = chunking.cut(parsed, chunking.Chunking(content=10_000), model.count)
     owner = Document("d", "default", "d", "")
-    piece = Chunk(0, owner, "v", cut.span, (), "prose", cut.span.of(text), (), tuple(u.shift(-cut.span.start) for u in cut.units),
-                  terms=tuple(fold.terms(text)))
+    piece = Chunk(
+        0,
+        owner,
+        "v",
+        cut.span,
+        (),
+        "prose",
+        cut.span.of(text),
+        (),
+        tuple(u.shift(-cut.span.start) for u in cut.units),
+        terms=tuple(fold.terms(text)),
+    )
     cosine = float(model.embed([row["question"]], "query")[0] @ model.embed([text], "document")[0])
     passage = Passage("S1", piece, 1.0, {"cosine": cosine})
     tokens = fold.tokens(row["question"])
@@ -83,7 +107,9 @@ def pair_row(row: dict[str, Any], source: str, model: MiniLM, counts: collection
     meanings, vectors = encode(model, [(row["question"], question)], shown)
     weighed = weigh(question, demand(row["question"], tokens), meanings[0], [passage], shown, vectors)
     missing = unsupported(question, meanings[0], [passage], vectors)
-    gold = [bool(row["answerable"] and w.unit.span.start < row["end"] and w.unit.span.end > row["start"]) for w in weighed]
+    gold = [
+        bool(row["answerable"] and w.unit.span.start < row["end"] and w.unit.span.end > row["start"]) for w in weighed
+    ]
     return {
         "source": source,
         "answerable": bool(row["answerable"]),
@@ -110,7 +136,8 @@ async def pipeline_rows(name: str, data: pathlib.Path) -> list[dict[str, Any]]:
             assert passage is not None
             place = find(passage.chunk.version_id, candidate.span)
             hit = any(
-                g["doc"] == passage.chunk.document.uri and place and quality.touches(place.bytes, g) for g in question["evidence"]
+                g["doc"] == passage.chunk.document.uri and place and quality.touches(place.bytes, g)
+                for g in question["evidence"]
             )
             units.append(dict(candidate.signals))
             gold.append(hit and question["answerable"])
@@ -137,7 +164,14 @@ async def pipeline_rows(name: str, data: pathlib.Path) -> list[dict[str, Any]]:
 def cached(name: str, make: Any) -> list[dict[str, Any]]:
     digest_ = hashlib.sha256()
     for path in sorted((ROOT / "src/onrecord").rglob("*.py")):
-        if path.parent.name in ("retrieve", "parse") or path.name in ("weigh.py", "demand.py", "units.py", "chunk.py", "fold.py", "evidence.py"):
+        if path.parent.name in ("retrieve", "parse") or path.name in (
+            "weigh.py",
+            "demand.py",
+            "units.py",
+            "chunk.py",
+            "fold.py",
+            "evidence.py",
+        ):
             digest_.update(path.read_bytes())
     path = ROOT / f"results/rows-{name}-{digest_.hexdigest()[:12]}.pickle"
     if path.exists():
@@ -148,8 +182,38 @@ def cached(name: str, make: Any) -> list[dict[str, Any]]:
     return rows
 
 
-UNIT = ("coverage", "context", "similar", "semantic", "lacks", "clashes", "pointed", "rank", "asks", "brief", "dense", "exact", "poorest")
-SUPPORT = ("unit", "coverage", "context", "passage", "similar", "semantic", "nearest", "weakest", "exact", "pointed", "clashes", "lacks", "dense", "absent", "poorest")
+UNIT = (
+    "coverage",
+    "context",
+    "similar",
+    "semantic",
+    "lacks",
+    "clashes",
+    "pointed",
+    "rank",
+    "asks",
+    "brief",
+    "dense",
+    "exact",
+    "poorest",
+)
+SUPPORT = (
+    "unit",
+    "coverage",
+    "context",
+    "passage",
+    "similar",
+    "semantic",
+    "nearest",
+    "weakest",
+    "exact",
+    "pointed",
+    "clashes",
+    "lacks",
+    "dense",
+    "absent",
+    "poorest",
+)
 
 
 def best(row: dict[str, Any], unit: Logistic, part: int | None = None) -> dict[str, float] | None:
@@ -187,10 +251,16 @@ def report(name: str, rows: list[dict[str, Any]], unit: Logistic, support: Logis
     for c, row in scored:
         if not row["answerable"]:
             kinds[row["kind"]].append(c)
-    line = f"{name:28} n {len(rows):5} AUROC {quality.auroc(yes, no):.3f}; refused at 90%: {quality.refused_at(yes, no, .9):.3f}, at 80%: {quality.refused_at(yes, no, .8):.3f}"
+    line = f"{name:28} n {len(rows):5} AUROC {quality.auroc(yes, no):.3f}; refused at 90%: {quality.refused_at(yes, no, 0.9):.3f}, at 80%: {quality.refused_at(yes, no, 0.8):.3f}"
     print(line, {k: round(quality.auroc(yes, v), 3) for k, v in kinds.items()})
-    top = [row["gold"][max(range(len(row["units"])), key=lambda i: unit(row["units"][i]))] for row in rows if row["answerable"] and any(row["gold"])]
-    print(f"{'':28} best unit is gold where one is there: {np.mean(top):.3f} of {len(top)}; none there: {sum(row['answerable'] and not any(row['gold']) for row in rows)}")
+    top = [
+        row["gold"][max(range(len(row["units"])), key=lambda i: unit(row["units"][i]))]
+        for row in rows
+        if row["answerable"] and any(row["gold"])
+    ]
+    print(
+        f"{'':28} best unit is gold where one is there: {np.mean(top):.3f} of {len(top)}; none there: {sum(row['answerable'] and not any(row['gold']) for row in rows)}"
+    )
 
 
 def main() -> None:
@@ -217,7 +287,12 @@ def main() -> None:
             w.append(weight)
     unit = model_of(logistic(matrix(x, UNIT), np.array(y, float), np.array(w), args.ridge), UNIT)
     tops = [(best(row, unit), row["answerable"], weight) for row, weight in train if row["units"]]
-    fitted = logistic(matrix([t for t, _, _ in tops], SUPPORT), np.array([a for _, a, _ in tops], float), np.array([w for _, _, w in tops]), args.ridge)
+    fitted = logistic(
+        matrix([t for t, _, _ in tops], SUPPORT),
+        np.array([a for _, a, _ in tops], float),
+        np.array([w for _, _, w in tops]),
+        args.ridge,
+    )
     support = model_of(fitted, SUPPORT)
     print("unit   ", {k: round(v, 2) for k, v in unit.weights.items()}, round(unit.intercept, 2))
     print("support", {k: round(v, 2) for k, v in support.weights.items()}, round(support.intercept, 2))
@@ -228,9 +303,16 @@ def main() -> None:
     if args.write:
         body = {
             "name": hashlib.sha256(repr((unit, support)).encode()).hexdigest()[:8],
-            "trained_on": "handbook-questions.jsonl split dev; judge_train answerability, permissive part, train split: " + ", ".join(SOURCES),
-            "unit": {"intercept": round(unit.intercept, 4), "weights": {k: round(v, 4) for k, v in unit.weights.items()}},
-            "support": {"intercept": round(support.intercept, 4), "weights": {k: round(v, 4) for k, v in support.weights.items()}},
+            "trained_on": "handbook-questions.jsonl split dev; judge_train answerability, permissive part, train split: "
+            + ", ".join(SOURCES),
+            "unit": {
+                "intercept": round(unit.intercept, 4),
+                "weights": {k: round(v, 4) for k, v in unit.weights.items()},
+            },
+            "support": {
+                "intercept": round(support.intercept, 4),
+                "weights": {k: round(v, 4) for k, v in support.weights.items()},
+            },
         }
         (ROOT / "src/onrecord/answer/confidence.json").write_text(json.dumps(body, indent=2) + "\n")
 

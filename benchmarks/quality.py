@@ -184,7 +184,9 @@ async def main() -> None:
 def show(results: list[Result]) -> None:
     for r in results:
         answered = isinstance(r.record.outcome, Answer)
-        wrong = (answered and not (r.question["answerable"] and r.overlap)) or (r.question["answerable"] and not answered)
+        wrong = (answered and not (r.question["answerable"] and r.overlap)) or (
+            r.question["answerable"] and not answered
+        )
         if wrong or (r.question["relevant"] and not 0 < r.place <= 3):
             said = r.record.outcome.text if isinstance(r.record.outcome, Answer) else "REFUSED"
             print(f"\n{r.question['id']} {r.question['kind']} place {r.place} conf {r.record.evidence.confidence:.2f}")

@@ -191,7 +191,7 @@ def embedded_texts(folder: pathlib.Path) -> list[str]:
         except RejectedInput:
             continue
         cuts = chunk.cut(parsed, chunking, model.count)
-        for group in chunk.embedded_texts(cuts, parsed, chunking, model.max_tokens, model.count):
+        for group in chunk.embedded_texts(cuts, parsed, chunking, model.count):
             texts.update(dict.fromkeys(group))
     return list(texts)
 

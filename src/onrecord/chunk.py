@@ -2,7 +2,7 @@
 
 Blocks of one heading path are packed up to a token budget: whole blocks first, then list items, sentences and code
 lines, then words. A chunk never crosses a heading and a table is never parted from its header: one that outgrows the
-budget stays a single chunk, of which several windows (header and some rows) are embedded.
+budget stays a single chunk. What is embedded are windows of a chunk: some units, or a table's header and some rows.
 """
 
 from __future__ import annotations
@@ -87,27 +87,52 @@ def breadcrumb(title: str, path: Sequence[str], budget: int, count: Count) -> st
     return " > ".join(shown)
 
 
-def embedded_texts(
-    cuts: Sequence[Cut], parsed: Parsed, chunking: Chunking, max_tokens: int, count: Count
-) -> list[list[str]]:
-    """What is embedded for each chunk: breadcrumb, the tail of the chunk before it in the same section, the text.
+def embedded_texts(cuts: Sequence[Cut], parsed: Parsed, chunking: Chunking, count: Count) -> list[list[str]]:
+    """What is embedded for each chunk, in one window or several.
 
-    A table that outgrows the model gives several texts, each with the header.
+    A window is the breadcrumb, the tail of what stands before it in the same section, and some units; a table's
+    windows have its header instead of a tail.
     """
     seen = view(parsed.text, parsed.markup)
     crumbs = {path: breadcrumb(parsed.title, path, chunking.breadcrumb, count) for path in {c.path for c in cuts}}
-    bodies = [seen.read(c.span) for c in cuts]
-    sizes = count(bodies)
     out: list[list[str]] = []
-    for n, (this, body) in enumerate(zip(cuts, bodies, strict=True)):
-        before = cuts[n - 1] if n and cuts[n - 1].path == this.path else None
+    for before, this in pairwise([None, *cuts]):
+        assert this is not None
+        texts = [seen.read(unit) for unit in this.units]
+        sizes = count(texts)
+        head = texts[: this.head]
+        groups = _windows(sizes[this.head :], chunking.window, overlap=0 if head else chunking.overlap)
+        # what stands before the first window: the end of the chunk before it, if that is of the same section
+        lead = _tail(before, seen, chunking.overlap, count) if before and before.path == this.path and not head else []
         prefix = [crumbs[this.path]] if crumbs[this.path] else []
-        if this.kind == "table" and sizes[n] > chunking.content:
-            room = max_tokens - chunking.breadcrumb - 2
-            out.append(["\n".join([*prefix, rows]) for rows in _row_windows(this, seen, room, count)])
-            continue
-        tail = _tail(before, seen, chunking.overlap, count) if before else ""
-        out.append(["\n".join([*prefix, *([tail] if tail else []), body])])
+        body = texts[this.head :]
+        windows = [
+            "\n".join([*prefix, *head, *(lead if not n else []), *body[first:end]])
+            for n, (first, end) in enumerate(groups)
+        ]
+        out.append(windows or ["\n".join([*prefix, *head])])
+    return out
+
+
+def _windows(sizes: Sequence[int], most: int, overlap: int) -> list[tuple[int, int]]:
+    """Runs [first, end) of units, each up to `most` tokens; a run begins up to `overlap` tokens back in the one before.
+
+    What is little over one window stays in one.
+    """
+    if sum(sizes) <= most * 5 // 4:
+        return [(0, len(sizes))] if sizes else []
+    out: list[tuple[int, int]] = []
+    first, held, fresh = 0, 0, 0
+    for n, size in enumerate(sizes):
+        if fresh and held + size > most:
+            out.append((first, n))
+            first, held, fresh = n, 0, 0
+            while first > 0 and held + sizes[first - 1] <= overlap:
+                first -= 1
+                held += sizes[first]
+        held += size
+        fresh += 1
+    out.append((first, len(sizes)))
     return out
 
 
@@ -245,36 +270,18 @@ def _units(group: Sequence[_Piece]) -> tuple[Span, ...]:
     return tuple(unit for piece in group for unit in piece.units)
 
 
-def _row_windows(table: Cut, seen: View, room: int, count: Count) -> Iterator[str]:
-    """Header and as many rows as fit, again and again; an oversized header is cut by the model itself."""
-    rows = [seen.read(unit) for unit in table.units]
-    header, body = rows[: table.head], rows[table.head :]
-    sizes = [n + 1 for n in count(rows)]
-    room -= min(sum(sizes[: table.head]), room // 2)
-    window: list[str] = []
-    left = room
-    for row, size in zip(body, sizes[table.head :], strict=True):
-        if window and size > left:
-            yield "\n".join([*header, *window])
-            window, left = [], room
-        window.append(row)
-        left -= size
-    if window or header:
-        yield "\n".join([*header, *window])
-
-
-def _tail(before: Cut, seen: View, budget: int, count: Count) -> str:
+def _tail(before: Cut, seen: View, budget: int, count: Count) -> list[str]:
     """The last units of the chunk before that fit the overlap."""
-    if not budget or before.kind == "table":
-        return ""
+    if before.kind == "table":
+        return []
     texts = [seen.read(unit) for unit in before.units[-4:]]
     kept: list[str] = []
     for text, size in zip(reversed(texts), reversed(count(texts)), strict=True):
         if size > budget:
             break
-        kept.append(text)
+        kept.insert(0, text)
         budget -= size
-    return " ".join(reversed(kept))
+    return kept
 
 
 def _shorten(heading: str, budget: int, count: Count) -> str:

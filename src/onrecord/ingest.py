@@ -6,6 +6,7 @@ A document counts as taken once its transaction is committed; whatever happens t
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
@@ -22,6 +23,8 @@ from onrecord.record.write import NewChunk, NewVersion
 from onrecord.sources import Source
 from onrecord.spans import view
 from onrecord.types import Parsed, Span
+
+_log = logging.getLogger(__name__)
 
 # How much is held back to embed texts of like length together: enough to fill batches, little enough to forget.
 _BATCH_TEXTS = 512
@@ -73,10 +76,15 @@ class Ingest:
     ) -> None:
         self._database, self._parser, self._embedder = database, parser, embedder
         self._policy, self._dry_run = policy, dry_run
-        room = embedder.max_tokens
-        c = policy.chunking
-        if c.content + c.overlap + c.breadcrumb > room:
-            raise ValueError(f"chunking {c} does not fit the {room} tokens that {embedder.name} reads")
+        self._chunking = policy.chunking.fitting(embedder.max_tokens)
+        if self._chunking != policy.chunking:
+            _log.warning(
+                "%s reads %d tokens; what is embedded at once is lowered from %d to %d tokens",
+                embedder.name,
+                embedder.max_tokens,
+                policy.chunking.window,
+                self._chunking.window,
+            )
 
     def run(
         self, sources: Iterable[Source], tenant: str, groups: frozenset[str], tell: Callable[[Progress], None]
@@ -114,12 +122,10 @@ class Ingest:
                 write.regroup(self._database, tenant, source.uri, groups)
             return None
         parsed = self._parser(data, source.path.name)
-        cuts = chunking.cut(parsed, self._policy.chunking, self._embedder.count)
+        cuts = chunking.cut(parsed, self._chunking, self._embedder.count)
         if not cuts:
             raise RejectedInput("no_text", "The file holds no text that a reader would see.")
-        texts = chunking.embedded_texts(
-            cuts, parsed, self._policy.chunking, self._embedder.max_tokens, self._embedder.count
-        )
+        texts = chunking.embedded_texts(cuts, parsed, self._chunking, self._embedder.count)
         keyed = [[(_key(text), text) for text in windows] for windows in texts]
         new = NewVersion(
             tenant=tenant,

@@ -12,11 +12,22 @@ Mode = Literal["hybrid", "lexical", "dense"]
 
 @dataclass(frozen=True, slots=True)
 class Chunking:
-    """Sizes in tokens of the embedding model. `content + overlap + breadcrumb` has to fit what the model reads."""
+    """Sizes in tokens of the embedding model.
+
+    A chunk holds up to `content`, and is embedded in windows of up to `window`, each with a `breadcrumb` of headings
+    and the `overlap` before it: an encoder of sentences smears what is longer.
+    """
 
     content: int = 180
-    overlap: int = 28
+    window: int = 80
+    overlap: int = 20
     breadcrumb: int = 40
+
+    def fitting(self, max_tokens: int) -> Chunking:
+        """The same, or smaller windows where an embedded text could outgrow what the model reads."""
+        # a window may run over by a quarter, and a table's header comes on top of it
+        room = (max_tokens - self.overlap - self.breadcrumb) * 2 // 3
+        return self if self.window <= room else replace(self, window=max(16, room))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TypeVar
 
 from onrecord.types import Place, Run, Span
@@ -48,13 +48,10 @@ def _across(pieces: Sequence[T], span: Span, start_of: Callable[[T], int], of: C
     return Span(start, max(start, end))
 
 
-def _of_run(run: Run) -> Piece:
-    return run.text.start, run.text.end, run.source.start, run.source.end
-
-
 def source_span(runs: Sequence[Run], span: Span) -> Span:
     """The span of the decoded original that a span of the version's text came from; no runs: they are the same."""
-    return _across(runs, span, lambda run: run.text.start, _of_run)
+    of = attrgetter("text.start", "text.end", "source.start", "source.end")
+    return _across(runs, span, attrgetter("text.start"), of)
 
 
 # ---------------------------------------------------------------- bytes of the original

@@ -36,7 +36,10 @@ def parse(data: bytes, name: str) -> Parsed:
         page, sections, runs, found = html(text, xml)
         parsed = Parsed(page, found or title, kind, encoding, sections, (), runs)
     elif kind == MARKDOWN:
-        sections, markup, found = markdown(text)
+        try:
+            sections, markup, found = markdown(text)
+        except (IndexError, RuntimeError):  # markdown-it gave up; a text is better than nothing
+            sections, markup, found = *plain(text), ""
         parsed = Parsed(text, found or title, kind, encoding, sections, markup)
     else:
         sections, markup = plain(text)

@@ -17,9 +17,8 @@ _LISTS = frozenset("ul ol menu dir dl".split())
 _PAGE = frozenset(["", *"html body div span form center font".split()])
 _MARGINS = frozenset("header footer aside".split())
 _ROLES = frozenset("navigation banner contentinfo search".split())
-_SIGNS = frozenset(
-    "headerlink hash-link anchor-link anchorjs-link mw-editsection".split()
-)  # "¶" and "[edit]" beside headings
+# "¶" and "[edit]" beside headings
+_SIGNS = frozenset("headerlink hash-link anchor-link anchorjs-link mw-editsection".split())
 
 
 class Gap(IntEnum):
@@ -126,8 +125,10 @@ class Outline:
     def _role(self, node: Node) -> str:
         name = node.name
         apart = name in BLOCKS or "-" in name  # custom elements are mostly blocks
-        if self.cells or self.section in ("heading", "code"):
+        if self.cells or self.section == "heading":
             return "word" if apart or name == "br" else "inline"
+        if self.section == "code":
+            return "line" if apart else "break" if name == "br" else "inline"
         if self.section == "table":
             return self._role_in_table(node)
         if self.section == "list":

@@ -31,9 +31,8 @@ _OTHERS = frozenset(
     """.split()
 )
 KNOWN = VOID | BLOCKS | _OTHERS
-_RAW = frozenset(
-    ["script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes"]
-)  # hold text only, no tags
+# these hold text only, no tags
+_RAW = frozenset("script style textarea title xmp iframe noembed noframes".split())
 
 _TAG = re.compile(r"<(?:(?P<open>[a-zA-Z][^\s/>]*)|/(?P<close>[a-zA-Z][^\s/>]*)|(?P<odd>[!?]|/(?=[^>])))")
 _TAG_END = re.compile(r"""(?>[^>"'=]++|=\s*+"[^"]*+"|=\s*+'[^']*+'|["'=])*+>""")
@@ -42,8 +41,8 @@ _MAY_HIDE = re.compile(r"hidden|style|type", re.IGNORECASE)
 _HIDING_STYLE = re.compile(r"display:none|visibility:hidden|font-size:0(?:px|pt|em|rem|%)?(?:;|!|$)")
 _INVISIBLE = frozenset(
     """
-    script style template noscript svg head iframe object applet canvas audio video noembed noframes datalist rp
-    title area base col colgroup embed link meta param source track img image map xmp
+    script style template noscript svg head iframe object applet canvas audio video noembed noframes select datalist rp
+    annotation annotation-xml title area base col colgroup embed link meta param source track img image map xmp
     """.split()
 )
 

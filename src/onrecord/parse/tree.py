@@ -7,25 +7,12 @@ from collections.abc import Iterable
 
 from onrecord.parse.tags import BLOCKS, VOID, Token, attributes, hides
 
-_ENDS_P = BLOCKS - {
-    "body",
-    "html",
-    "caption",
-    "td",
-    "th",
-    "tr",
-    "tbody",
-    "thead",
-    "tfoot",
-    "option",
-    "optgroup",
-    "legend",
-}
-_HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
-_CELLS = frozenset(["td", "th", "caption"])
-_ROWS = frozenset(["tr", "tbody", "thead", "tfoot"]) | _CELLS
+_ENDS_P = BLOCKS - frozenset("body html caption td th tr tbody thead tfoot option optgroup legend".split())
+_HEADINGS = frozenset("h1 h2 h3 h4 h5 h6".split())
+_CELLS = frozenset("td th caption".split())
+_ROWS = frozenset("tr tbody thead tfoot".split()) | _CELLS
 _IN_HEAD = frozenset("base basefont link meta noscript script style template title".split())
-_LISTS = frozenset(["ul", "ol", "menu", "dir", "dl"])
+_LISTS = frozenset("ul ol menu dir dl".split())
 _ENDED_BY = {
     "li": frozenset({"li"}),
     "dt": frozenset({"dt", "dd"}),
