@@ -35,7 +35,8 @@ STOP = frozenset(
     needed needs no not of off on once one only or other our ours out over own please s same shall she should so
     some such take tell than that the their theirs them then there these they this those through to too under until
     up us use used using very want was we were what whats when where which while who whom whose why will with would
-    yes you your yours cannot dont doesnt isnt arent cant
+    yes you your yours cannot dont doesnt isnt arent cant long often far soon ever still yet already really actually
+    happen happens happened exactly
     """.split()
 )
 

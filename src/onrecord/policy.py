@@ -54,14 +54,14 @@ class Retrieval:
 class Ranking:
     """Weights of the reranker's features, each of which lies in 0..1."""
 
-    fused: float = 1.0
-    dense: float = 1.0
+    fused: float = 0.5
+    dense: float = 5.0
     coverage: float = 0.4
-    idf_coverage: float = 1.0
-    proximity: float = 0.3
-    phrase: float = 0.3
-    heading: float = 0.5
-    density: float = 0.1
+    idf_coverage: float = 1.2
+    proximity: float = 0.1
+    phrase: float = 0.8
+    heading: float = 0.4
+    density: float = 0.05
     identifier: float = 2.0
 
 

@@ -150,8 +150,7 @@ class Demand:
     def clashes(self, terms: frozenset[str], context: frozenset[str]) -> bool:
         """Whether the terms name another year, number or identifier where the question's own is nowhere around."""
         return any(
-            token.terms[0] not in context and any(_rival(token.terms, term) for term in terms)
-            for token in self.exact
+            token.terms[0] not in context and any(_rival(token.terms, term) for term in terms) for token in self.exact
         )
 
 

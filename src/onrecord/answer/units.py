@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
 from dataclasses import dataclass
 
 from onrecord import fold
 from onrecord.spans import readable
 from onrecord.types import Chunk, Span
+
+# Markup that stands between the cells of a row: a Markdown bar, a tag in HTML inside Markdown.
+_PARTS_CELLS = re.compile(r"\||<t[dh][\s>]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +43,20 @@ def read(chunk: Chunk, span: Span) -> str:
 
 def cells(chunk: Chunk, row: Span) -> list[str]:
     """The cells of a table row, empty ones included: `row` is relative to the chunk."""
-    edges = _bars(chunk.text, row, chunk.markup)
+    marks = [m for m in chunk.markup if row.holds(m) and _PARTS_CELLS.search(m.of(chunk.text))]
+    edges = marks or _bars(chunk.text, row)
     starts, ends = [row.start, *(e.end for e in edges)], [*(e.start for e in edges), row.end]
     found = [readable(chunk.text, chunk.markup, Span(a, b)) for a, b in zip(starts, ends, strict=True)]
-    # a Markdown row begins and ends with a bar
-    if edges and not chunk.text[row.start : edges[0].start].strip():
+    if marks and not found[0]:
+        # a Markdown row may begin and end with a bar, a row of tags begins with one
         found = found[1:]
-    if edges and not chunk.text[edges[-1].end : row.end].strip():
-        found = found[:-1]
+        if len(found) > 1 and not found[-1] and "|" in marks[-1].of(chunk.text):
+            found = found[:-1]
     return found
 
 
-def _bars(text: str, row: Span, markup: Sequence[Span]) -> list[Span]:
-    """Where a row's cells part: bars that are markup (Markdown), or else bars with spaces around (HTML)."""
-    marked = [Span(m.start, m.end) for m in markup if row.holds(m) and "|" in m.of(text)]
-    if marked:
-        return marked
+def _bars(text: str, row: Span) -> list[Span]:
+    """The bars with spaces around that part the cells in the text of an HTML page."""
     out, at = [], text.find(" | ", row.start, row.end)
     while at >= 0:
         out.append(Span(at, at + 3))

@@ -157,9 +157,7 @@ def history(out: Console, versions: Sequence[Version]) -> None:
             else f"{'withdrawn' if version.withdrawn else 'superseded'} {until:%Y-%m-%d %H:%M:%S}"
         )
         out.print(
-            Text(
-                f"{number}  {version.id}  {version.created:%Y-%m-%d %H:%M:%S}  {len(version.text):,} chars  {state}"
-            )
+            Text(f"{number}  {version.id}  {version.created:%Y-%m-%d %H:%M:%S}  {len(version.text):,} chars  {state}")
         )
 
 
