@@ -28,6 +28,10 @@ class Span:
     def __len__(self) -> int:
         return self.end - self.start
 
+    def __bool__(self) -> bool:
+        # an empty span is still a place
+        return True
+
     def of(self, text: str) -> str:
         return text[self.start : self.end]
 
