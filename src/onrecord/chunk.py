@@ -7,6 +7,7 @@ budget stays a single chunk. What is embedded are windows of a chunk: some units
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 Count = Callable[[Sequence[str]], list[int]]
 
 _CODE_UNIT_LINES = 8
+_LABEL_WORDS = 3
+_OPENING = re.compile(r"[*_`~\[]{1,4}\Z")
+_CLOSING = re.compile(r"(?:[*_`~]{1,3}|\]\([^()\s]*\)|\]\[[^\[\]]*\])+")
 _ELLIPSIS = "…"
 
 
@@ -228,8 +232,25 @@ def _sentences(block: Span, seen: View) -> list[Span]:
     shown = seen.within(block)
     # the tokenizer would take a hard-wrapped line for a paragraph's end
     found = _tokenizer().span_tokenize(shown.text.replace("\r", " ").replace("\n", " "))
-    spans = [_trim(shown.text, Span(a, b)) for a, b in found]
-    return [shown.to_raw(span) for span in spans if len(span)]
+    spans = [span for a, b in found if len(span := _trim(shown.text, Span(a, b)))]
+    joined: list[Span] = []
+    for span in spans:
+        # a label ("What it means.") says nothing without the sentence it labels
+        if joined and len(joined[-1].of(shown.text).split()) <= _LABEL_WORDS:
+            joined[-1] = Span(joined[-1].start, span.end)
+        else:
+            joined.append(span)
+    return [_with_marks(seen.raw, shown.to_raw(span), block) for span in joined]
+
+
+def _with_marks(raw: str, span: Span, block: Span) -> Span:
+    """The span with the emphasis, code and link marks that hug it, so that a quote doesn't begin or end inside a pair."""
+    before, after = (
+        _OPENING.search(raw, max(block.start, span.start - 4), span.start),
+        _CLOSING.match(raw, span.end, block.end),
+    )
+    start = before.start() if before and before.end() == span.start else span.start
+    return Span(start, after.end() if after else span.end)
 
 
 @cache

@@ -61,8 +61,8 @@ class AsyncEngine:
         self.embedder = wiring.embedder(chosen, settings.api_key) if isinstance(chosen, str) else chosen
         write.bind_model(self.database, self.embedder.name)
         self.index = LocalIndex(self.database, self.embedder.name, self.embedder.dim)
-        load = partial(read.load_chunks, self.database)
-        self.searcher = Search(self.index, self.embedder, load, self.policy)
+        words, load = partial(read.load_words, self.database), partial(read.load_chunks, self.database)
+        self.searcher = Search(self.index, self.embedder, words, load, self.policy)
         encoder = wiring.token_embedder(self.embedder)
         self.gather = Gather(self.searcher, self.index, encoder, shipped(), self.policy)
 
@@ -136,8 +136,7 @@ class AsyncEngine:
 
     async def search(self, query: str, scope: Scope | None = None, k: int = 10) -> Ranking:
         """The `k` best passages with every number that placed them. Raises QuestionError."""
-        checked = self._query(query, scope)
-        return (await self.searcher(checked))[:k]
+        return await self.searcher(replace(self._query(query, scope), k=k))
 
     async def ask_events(self, question: str, scope: Scope | None = None) -> AsyncGenerator[Event, None]:
         """The stream of one question. Raises QuestionError before the first event."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,14 +66,27 @@ class Index(Protocol):
     def frequency(self, term: str) -> int:
         """In how many chunks a term stands."""
 
+    def fresh(self) -> bool:
+        """Whether it has seen every change of the record; cheap."""
+
     def refresh(self) -> None:
         """Follows the record without waiting for others that are at it."""
 
 
 # Bytes and a name to text with structure. Raises RejectedInput.
 Parser: TypeAlias = Callable[[bytes, str], Parsed]
-# The chunks among some ids that a scope may see.
+
+
+class Words(NamedTuple):
+    """A chunk as the reranker sees it: the folded terms of its text, in order, and of its headings."""
+
+    terms: list[str]
+    headings: frozenset[str]
+
+
+# The chunks among some ids that a scope may see; their words alone come cheaper than the chunks.
 Loader: TypeAlias = Callable[[Sequence[int], Scope], dict[int, Chunk]]
+WordLoader: TypeAlias = Callable[[Sequence[int], Scope], dict[int, Words]]
 
 # The stages of a question. A cache, retry, budget or trace is a function of the same shape around one of these.
 Planner: TypeAlias = Callable[[Query], Awaitable[Plan]]

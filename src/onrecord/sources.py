@@ -21,9 +21,7 @@ class Source:
     def read(self, cap: int) -> bytes:
         """The file's bytes, at most `cap` of them. Raises RejectedInput."""
         try:
-            # a pipe or a device would block or never end; opening must not wait for one either
-            handle = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
-            with os.fdopen(handle, "rb") as file:
+            with open(self.path, "rb", opener=_without_waiting) as file:
                 status = os.fstat(file.fileno())
                 if not stat.S_ISREG(status.st_mode):
                     raise RejectedInput("not_a_file", "This is not a regular file.")
@@ -42,34 +40,48 @@ class Source:
 def expand(paths: Sequence[Path], prefix: str | None) -> Iterator[Source]:
     """The files under the paths, sorted; hidden ones are left out and links to folders not followed.
 
-    The uri is the absolute path, or `prefix` and the path below the folder that was named. Raises UsageError where a
-    path is missing, before anything is read.
+    The uri is the absolute path, or `prefix` and the path below the folder that was named. A folder that can't be
+    listed comes as a source that can't be read. Raises UsageError, before anything is read, where a path is missing
+    or two files would have the same uri.
     """
     for path in paths:
-        if not path.exists():
-            raise UsageError(f"There is no file or folder {path}.", "Check the path.")
-    seen: set[str] = set()
+        if not os.path.exists(path):
+            raise UsageError(f"There is no file or folder {_text(str(path))}.", "Check the path.")
+    seen: dict[str, Path] = {}
     for path in paths:
         root = Path(os.path.abspath(path))
         for file in _files(root):
             below = file.relative_to(root).as_posix() if file != root else root.name
-            uri = file.as_posix() if prefix is None else prefix + below
-            if uri not in seen:
-                seen.add(uri)
-                yield Source(_text(uri), file)
+            uri = _text(file.as_posix() if prefix is None else prefix + below)
+            other = seen.setdefault(uri, file)
+            if other != file:
+                raise UsageError(
+                    f"{_text(str(other))} and {_text(str(file))} would both be {uri}.",
+                    "Ingest them one after the other under prefixes of their own.",
+                )
+    for uri, file in seen.items():
+        yield Source(uri, file)
 
 
 def _files(root: Path) -> Iterator[Path]:
     if not root.is_dir():
         yield root
         return
-    for folder, folders, names in os.walk(root):
+    closed: list[OSError] = []
+    for folder, folders, names in os.walk(root, onerror=closed.append):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             if not name.startswith("."):
                 yield Path(folder, name)
+    for error in closed:
+        yield Path(error.filename)
 
 
-def _text(uri: str) -> str:
+def _without_waiting(path: str, flags: int) -> int:
+    """Opens a pipe or a device without waiting for its other end."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _text(name: str) -> str:
     """File names that are not UTF-8 keep a readable, storable form."""
-    return uri.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

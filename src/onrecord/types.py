@@ -162,8 +162,11 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Query:
+    """`k` is how many hits are wanted of a search."""
+
     text: str
     scope: Scope = field(default_factory=Scope)
+    k: int = 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,14 @@ def test_the_same_thing_written_in_two_ways_has_one_first_term(one: str, other: 
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("RDS-4471", "RDS-4472"), ("v1.2", "v12"), ("1.5", "15"), ("4.19", "41.9"), ("2024-01", "202401"), ("10ms", "10s")],
+    [
+        ("RDS-4471", "RDS-4472"),
+        ("v1.2", "v12"),
+        ("1.5", "15"),
+        ("4.19", "41.9"),
+        ("2024-01", "202401"),
+        ("10ms", "10s"),
+    ],
 )
 def test_different_things_keep_different_first_terms(one: str, other: str) -> None:
     assert first(one)[0] != first(other)[0]

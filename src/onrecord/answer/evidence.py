@@ -30,7 +30,8 @@ class Gather:
     policy: Policy
 
     async def __call__(self, plan: Plan) -> Evidence:
-        rankings = await asyncio.gather(*(self.retrieve(Query(part.text, plan.query.scope)) for part in plan.parts))
+        k = self.policy.retrieval.passages
+        rankings = await asyncio.gather(*(self.retrieve(Query(part.text, plan.query.scope, k)) for part in plan.parts))
         passages = pool(rankings, self.policy.retrieval.passages)
         return await asyncio.to_thread(self.weigh, plan.parts, rankings, passages)
 

@@ -16,6 +16,7 @@ from onrecord.types import Candidate, Draft, Evidence, Passage, Plan, Span
 _NEARLY = 0.8
 _ADDS = 0.25
 _FOLLOWING = 8
+_LABEL_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Extract:
         for candidate in chosen:
             passage = evidence.passage(candidate.label)
             assert passage is not None
-            grouped.setdefault(candidate.label, set()).update([candidate.span, *introduced(passage, candidate.span)])
+            grouped.setdefault(candidate.label, set()).update(with_followers(passage, candidate.span))
         return [(label, sorted(grouped[label])) for label in order if label in grouped]
 
     def _joins(self, candidate: Candidate, chosen: Sequence[Candidate]) -> bool:
@@ -62,13 +63,15 @@ class Extract:
         return adds or near
 
 
-def introduced(passage: Passage, span: Span) -> list[Span]:
-    """The list items or the code that a unit ending in a colon announces."""
+def with_followers(passage: Passage, span: Span) -> list[Span]:
+    """The unit, and the steps or the code that it announces with a colon; a mere label ("Fix.") gives way to them."""
     units = units_of(passage.chunk)
     at = next((n for n, u in enumerate(units) if u.span == span), None)
-    if at is None or not units[at].text.rstrip("*_ ").endswith(":"):
-        return []
-    return [u.span for u in units[at + 1 : at + 1 + _FOLLOWING]]
+    if at is None:
+        return [span]
+    label = len(units[at].text.split()) <= _LABEL_WORDS
+    followers = [u.span for u in units[at + 1 : at + 1 + _FOLLOWING]] if label or units[at].text.endswith(":") else []
+    return followers if label and followers else [span, *followers]
 
 
 def draft(passage: Passage, span: Span, part: int) -> Draft:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import numpy as np
-
+from onrecord.errors import UsageError
 from onrecord.ports import Floats
 from onrecord.types import Chunk, Document, Run, Span, Version
 
@@ -16,6 +15,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def to_micros(moment: datetime) -> int:
+    """Raises UsageError for a moment that doesn't say where on earth it is meant."""
+    if moment.tzinfo is None:
+        raise UsageError(f"The moment {moment.isoformat()} has no time zone.", "Give it one, such as UTC.")
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
@@ -50,19 +52,12 @@ def pack_vector(vector: Floats) -> bytes:
     return vector.astype("<f2").tobytes()
 
 
-def unpack_vectors(rows: Sequence[bytes], dim: int) -> np.ndarray[Any, np.dtype[np.float16]]:
-    return np.frombuffer(b"".join(rows), dtype="<f2").reshape(len(rows), dim)
-
-
 def document(row: Any, groups: Iterable[str] = ()) -> Document:
     return Document(row.document_id, row.tenant, row.uri, row.title, frozenset(groups))
 
 
-def chunk(row: Any, cache: dict[str, Document]) -> Chunk:
+def chunk(row: Any, owner: Document) -> Chunk:
     """A row of `scope.CHUNK_COLUMNS` as a value."""
-    owner = cache.get(row.document_id)
-    if owner is None:
-        owner = cache[row.document_id] = document(row)
     return Chunk(
         id=row.id,
         document=owner,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
 
@@ -29,13 +31,17 @@ class Database:
     def __init__(self, url: str, busy_seconds: float = BUSY_SECONDS, create: bool = True) -> None:
         self.url = url
         self.path = sqlite_path(url)
-        if not self.path.exists():
+        if not os.path.exists(self.path):
             if not create:
                 raise StoreError(f"There is no store at {self.path}.", "Ingest something first: onrecord ingest PATH")
             _make_folder(self.path)
         self.engine = _engine(self.path, busy_seconds)
-        with self._telling():
-            self._migrate()
+        try:
+            with self._telling():
+                self._migrate()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         self.engine.dispose()
@@ -47,19 +53,29 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        with self._telling(), self.engine.execution_options(onrecord_write=True).begin() as connection:
+        with self._telling(), self.engine.execution_options(onrecord_begin="BEGIN IMMEDIATE").begin() as connection:
             yield connection
 
     def purge(self) -> None:
-        """Rewrites the write-ahead log into the file and empties it, so that erased content is in neither."""
-        with self.reading() as connection:
-            connection.exec_driver_sql("ROLLBACK")
-            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-            connection.exec_driver_sql("BEGIN")
+        """Rewrites the file and empties the write-ahead log, so that erased content is in neither.
+
+        Takes seconds a gigabyte. Raises StoreLocked where a reader holds on to the state before.
+        """
+        # overwriting deleted cells is not enough: SQLite leaves copies behind where it balances its trees
+        with self._telling(), self.engine.execution_options(onrecord_begin="").connect() as connection:
+            connection.exec_driver_sql("VACUUM")
+            busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
+        if busy:
+            raise StoreLocked(
+                f"The log of the store {self.path} still holds what was erased: another process is reading.",
+                "Erase it again in a moment.",
+            )
 
     def _migrate(self) -> None:
         with self.engine.connect() as connection:
             found = _revision(connection)
+            if found is None and connection.execute(text("SELECT 1 FROM sqlite_master")).scalar():
+                raise StoreError(f"{self.path} is the database of another program.", "Choose another --store.")
         if found == REVISIONS[-1]:
             return
         if found is not None and found not in REVISIONS:
@@ -72,8 +88,8 @@ class Database:
         from alembic.config import Config
 
         config = Config()
-        config.set_main_option("script_location", str(_MIGRATIONS))
-        with self.engine.execution_options(onrecord_write=True).begin() as connection:
+        config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+        with self.engine.execution_options(onrecord_begin="BEGIN IMMEDIATE").begin() as connection:
             if _revision(connection) != REVISIONS[-1]:
                 config.attributes["connection"] = connection
                 command.upgrade(config, "head")
@@ -114,9 +130,10 @@ def sqlite_path(url: str) -> Path:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
         raise UsageError(f"{url!r} is not a store URL.", "Write sqlite:///path/to/file.db") from None
-    if parsed.get_backend_name() != "sqlite" or not parsed.database or parsed.database == ":memory:":
+    name = parsed.database or ""
+    if parsed.get_backend_name() != "sqlite" or parsed.host or parsed.query or name in ("", ":memory:") or "\0" in name:
         raise UsageError(f"{url!r} is not a store that OnRecord can open.", "Write sqlite:///path/to/file.db")
-    return Path(os.path.expanduser(parsed.database)).absolute()
+    return Path(os.path.expanduser(name)).absolute()
 
 
 def _make_folder(path: Path) -> None:
@@ -130,7 +147,10 @@ def _make_folder(path: Path) -> None:
 
 def _engine(path: Path, busy_seconds: float) -> Engine:
     engine = create_engine(
-        f"sqlite:///{path}", connect_args={"timeout": busy_seconds, "check_same_thread": False}, pool_size=8
+        URL.create("sqlite", database=str(path)),
+        connect_args={"timeout": busy_seconds, "check_same_thread": False},
+        pool_size=8,
+        max_overflow=-1,
     )
 
     @event.listens_for(engine, "connect")
@@ -138,25 +158,39 @@ def _engine(path: Path, busy_seconds: float) -> Engine:
         # the driver would open transactions by itself, and only deferred ones
         connection.isolation_level = None
         cursor = connection.cursor()
-        # a fresh file starts in WAL mode, so that readers and a writer never wait for each other;
+        _to_wal(cursor, busy_seconds)
         # erased content is overwritten, because a deleted document must be gone from the file too
         for pragma in (
-            "journal_mode=WAL",
             "foreign_keys=ON",
             "synchronous=FULL",
             "secure_delete=ON",
             "cache_size=-32768",
-            "mmap_size=268435456",
         ):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        write = connection.get_execution_options().get("onrecord_write")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+        statement = connection.get_execution_options().get("onrecord_begin", "BEGIN")
+        if statement:
+            connection.exec_driver_sql(statement)
 
     return engine
+
+
+def _to_wal(cursor: sqlite3.Cursor, busy_seconds: float) -> None:
+    """WAL mode, in which readers and a writer never wait for each other, for a fresh file and all who open it."""
+    until = time.monotonic() + busy_seconds
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            # the busy timeout does not hold for this one, where two open a fresh file at once
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def _revision(connection: Connection) -> str | None:

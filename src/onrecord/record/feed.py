@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import func, select
@@ -16,11 +16,12 @@ FOREVER = (1 << 62) - 1
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """`kind` is added, ended (superseded, withdrawn or given to other groups) or erased."""
+    """`kind` is added, ended (superseded, withdrawn or given to other groups) or erased; `logged` in microseconds."""
 
     generation: int
     kind: str
     version_id: str
+    logged: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,18 @@ def generation(database: Database) -> int:
         return db.execute(select(func.max(changes.c.id))).scalar() or 0
 
 
+def change(database: Database, generation: int) -> Change | None:
+    """The change that made a generation."""
+    with database.reading() as db:
+        row = db.execute(select(changes).where(changes.c.id == generation)).first()
+    return None if row is None else Change(row.id, row.kind, row.version_id, row.logged)
+
+
 def since(database: Database, generation: int) -> list[Change]:
     """The changes after a generation, oldest first."""
     query = select(changes).where(changes.c.id > generation).order_by(changes.c.id)
     with database.reading() as db:
-        return [Change(row.id, row.kind, row.version_id) for row in db.execute(query)]
+        return [Change(row.id, row.kind, row.version_id, row.logged) for row in db.execute(query)]
 
 
 def all_versions(database: Database) -> list[str]:
@@ -66,7 +74,7 @@ def all_versions(database: Database) -> list[str]:
         return list(db.execute(query).scalars())
 
 
-def entries(database: Database, version_ids: list[str]) -> Iterator[Entry]:
+def entries(database: Database, version_ids: Sequence[str]) -> Iterator[Entry]:
     """The chunks of these versions that are still there, a batch of versions at a time."""
     for batch in batches(version_ids, 200):
         query = (
@@ -103,17 +111,19 @@ def entries(database: Database, version_ids: list[str]) -> Iterator[Entry]:
             )
 
 
-def vectors_of(database: Database, model: str, version_ids: list[str]) -> Iterator[Window]:
+def vectors_of(database: Database, model: str, version_ids: Sequence[str]) -> Iterator[Window]:
     """The windows of these versions with their vectors, in order of window id; those without a vector are left out."""
+    # a subquery, because SQLite would take a join for a reason to walk through all vectors of the model
+    data = select(vectors.c.data).where(vectors.c.model == model, vectors.c.key == windows.c.key).scalar_subquery()
     for batch in batches(version_ids, 200):
         query = (
-            select(windows.c.id, windows.c.chunk_id, vectors.c.data)
+            select(windows.c.id, windows.c.chunk_id, data.label("data"))
             .join(chunks, chunks.c.id == windows.c.chunk_id)
-            .join(vectors, (vectors.c.key == windows.c.key) & (vectors.c.model == model))
             .where(chunks.c.version_id.in_(batch))
             .order_by(windows.c.id)
         )
         with database.reading() as db:
             rows = db.execute(query).all()
         for row in rows:
-            yield Window(row.id, row.chunk_id, row.data)
+            if row.data is not None:
+                yield Window(row.id, row.chunk_id, row.data)

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Row, func, select
 
+from onrecord.ports import Words
 from onrecord.record import codec
 from onrecord.record.database import Database
 from onrecord.record.schema import answers, blobs, chunks, document_groups, documents, vectors, versions, windows
-from onrecord.record.scope import chunks_by_id, readable
+from onrecord.record.scope import chunks_by_id, readable, words_by_id
 from onrecord.types import Chunk, Document, Scope, Version
 
 T = TypeVar("T")
@@ -47,12 +48,20 @@ class DocumentRow:
 
 def load_chunks(database: Database, ids: Sequence[int], scope: Scope) -> dict[int, Chunk]:
     """The chunks among `ids` that the scope may see, by id."""
-    if not ids:
-        return {}
-    owners: dict[str, Document] = {}
+    query = chunks_by_id(scope)
     with database.reading() as db:
-        rows = db.execute(chunks_by_id(scope), {"ids": list(ids)}).all()
-    return {row.id: codec.chunk(row, owners) for row in rows}
+        rows = [row for batch in batches(ids, 500) for row in db.execute(query, {"ids": list(batch)})]
+        groups = groups_of(db, {row.document_id for row in rows})
+    owners = {row.document_id: codec.document(row, groups.get(row.document_id, ())) for row in rows}
+    return {row.id: codec.chunk(row, owners[row.document_id]) for row in rows}
+
+
+def load_words(database: Database, ids: Sequence[int], scope: Scope) -> dict[int, Words]:
+    """The folded terms of the chunks among `ids` that the scope may see, by id."""
+    query = words_by_id(scope)
+    with database.reading() as db:
+        rows = [row for batch in batches(ids, 500) for row in db.execute(query, {"ids": list(batch)})]
+    return {row[0]: Words(row[1].split(), frozenset(row[2].split())) for row in rows}
 
 
 def find_documents(database: Database, scope: Scope, prefix: str = "") -> list[DocumentRow]:
@@ -80,7 +89,8 @@ def find_documents(database: Database, scope: Scope, prefix: str = "") -> list[D
         .order_by(documents.c.uri)
     )
     if prefix:
-        query = query.where(documents.c.uri.startswith(prefix, autoescape=True))
+        # LIKE would take A for a
+        query = query.where(func.substr(documents.c.uri, 1, len(prefix)) == prefix)
     with database.reading() as db:
         rows = db.execute(query).all()
         groups = groups_of(db, (row.document_id for row in rows))
@@ -125,8 +135,8 @@ def counts(database: Database) -> Counts:
     with database.reading() as db:
         tables = (documents, versions, chunks, windows, vectors, answers)
         numbers = [db.execute(select(func.count()).select_from(t)).scalar_one() for t in tables]
-        size = db.execute(select(func.coalesce(func.sum(blobs.c.size), 0))).scalar_one()
-    return Counts(*numbers, int(size))
+        numbers.append(int(db.execute(select(func.coalesce(func.sum(blobs.c.size), 0))).scalar_one()))
+    return Counts(*numbers)
 
 
 def groups_of(db: Connection, ids: Iterable[str]) -> dict[str, frozenset[str]]:

@@ -111,13 +111,14 @@ vectors = Table(
     Column("data", LargeBinary, nullable=False),
 )
 
-# The log that an index follows. `first` and `last` are the version's chunk ids, which are consecutive.
+# The log that an index follows. `logged` tells two records apart that grew from one backup.
 changes = Table(
     "changes",
     metadata,
     Column("id", _row_id, primary_key=True, autoincrement=True),
     Column("kind", String(8), nullable=False),
     Column("version_id", String(32), nullable=False),
+    Column("logged", BigInteger, nullable=False),
     sqlite_autoincrement=True,
 )
 

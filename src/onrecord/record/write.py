@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, select, update
 
-from onrecord.errors import ModelMismatch
+from onrecord.errors import ModelMismatch, StoreLocked
 from onrecord.ports import Floats
 from onrecord.record import codec
 from onrecord.record.database import Database
@@ -29,6 +29,9 @@ from onrecord.record.schema import (
     windows,
 )
 from onrecord.types import Kind, Run, Span
+
+# Keys of `meta`: the model that the store is tied to; that documents were erased and the file not rewritten since.
+_EMBEDDER, _REMNANTS = "embedder", "remnants"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,28 +70,23 @@ def blob_id(data: bytes) -> str:
 
 
 def document_id(tenant: str, uri: str) -> str:
-    return hashlib.sha256(f"{tenant}\0{uri}".encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    return hashlib.sha256(f"{len(tenant)} {tenant} {uri}".encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
 def bind_model(database: Database, model: str, switch: bool = False) -> None:
     """Ties the store to an embedding model. Raises ModelMismatch where it holds another one's vectors."""
-    with database.reading() as db:
-        bound = db.execute(select(meta.c.value).where(meta.c.key == "embedder")).scalar()
-    if bound == model:
+    if bound_model(database) == model:
         return
-    if bound is not None and not switch:
-        raise ModelMismatch(
-            f"This store's vectors come from the model {bound}, not {model}.",
-            "Run `onrecord reindex --reembed` to embed its chunks with this model.",
-        )
     with database.writing() as db:
-        db.execute(delete(meta).where(meta.c.key == "embedder"))
-        db.execute(insert(meta).values(key="embedder", value=model))
+        if not switch:
+            _check_model(db, model)
+        db.execute(delete(meta).where(meta.c.key == _EMBEDDER))
+        db.execute(insert(meta).values(key=_EMBEDDER, value=model))
 
 
 def bound_model(database: Database) -> str | None:
     with database.reading() as db:
-        return db.execute(select(meta.c.value).where(meta.c.key == "embedder")).scalar()
+        return _meta(db, _EMBEDDER)
 
 
 def current_state(database: Database, tenant: str, uri: str) -> tuple[str, frozenset[str]] | None:
@@ -112,14 +110,17 @@ def missing_vectors(database: Database, model: str, keys: Sequence[str]) -> set[
 def put(database: Database, new: NewVersion, model: str, embedded: Mapping[str, Floats]) -> str:
     """Commits a document version with its chunks and vectors in one transaction; returns the version's id.
 
-    `embedded` holds the vectors that the record may lack, by key. The version before it becomes superseded.
+    `embedded` holds the vectors that the record may lack, by key. The version before it becomes superseded. Raises
+    StoreLocked where a vector that was there has been erased with its document meanwhile, ModelMismatch.
     """
-    now = codec.to_micros(datetime.now(UTC))
     owner, blob, deflated = document_id(new.tenant, new.uri), blob_id(new.data), zlib.compress(new.data, 6)
     with database.writing() as db:
-        _put_document(db, owner, new)
+        _check_model(db, model)
+        now = _moment(db, owner)
+        moved = _put_document(db, owner, new)
         number = 1 + (db.execute(select(func.max(versions.c.number)).where(_of(owner))).scalar() or 0)
         ended = _end(db, owner, now, "superseded")
+        ended = _versions(db, owner) if moved else ended
         if not db.execute(select(blobs.c.sha256).where(blobs.c.sha256 == blob)).first():
             db.execute(insert(blobs).values(sha256=blob, size=len(new.data), data=deflated))
         version = hashlib.sha256(f"{owner}\0{number}\0{blob}".encode()).hexdigest()[:24]
@@ -138,55 +139,96 @@ def put(database: Database, new: NewVersion, model: str, embedded: Mapping[str, 
             )
         )
         _put_chunks(db, version, new)
-        if embedded:
-            lacking = set(embedded) - _present(db, model, list(embedded))
-            rows = [{"model": model, "key": key, "data": codec.pack_vector(embedded[key])} for key in sorted(lacking)]
-            if rows:
-                db.execute(insert(vectors), rows)
-        _log(db, [*(("ended", v) for v in ended), ("added", version)])
+        _put_vectors(db, model, {key for c in new.chunks for key in c.keys}, embedded)
+        _log(db, "ended", ended)
+        _log(db, "added", [version])
     return version
 
 
 def regroup(database: Database, tenant: str, uri: str, groups: frozenset[str]) -> None:
-    """Gives a document to other groups; its versions stay as they are."""
+    """Gives a document to other groups; its versions stay as they are. Nothing happens where there is none."""
     owner = document_id(tenant, uri)
     with database.writing() as db:
-        _put_groups(db, owner, groups)
-        _log(db, [("ended", v) for v in db.execute(select(versions.c.id).where(_of(owner))).scalars()])
+        found = _versions(db, owner)
+        if found and _put_groups(db, owner, groups):
+            _log(db, "ended", found)
 
 
 def withdraw(database: Database, tenant: str, uri: str) -> bool:
     """Hides a document from now on; questions as of before still see it. False where there is nothing in force."""
-    now = codec.to_micros(datetime.now(UTC))
+    owner = document_id(tenant, uri)
     with database.writing() as db:
-        ended = _end(db, document_id(tenant, uri), now, "withdrawn")
-        _log(db, [("ended", v) for v in ended])
+        ended = _end(db, owner, _moment(db, owner), "withdrawn")
+        _log(db, "ended", ended)
     return bool(ended)
 
 
 def erase(database: Database, tenant: str, uri: str) -> bool:
     """Removes a document: its versions, its vectors and originals that no other needs, and what was answered from it.
 
-    False where there is no such document.
+    False where there is no such document. The file is rewritten, so that nothing of it is left in there; where a
+    reader stands in the way of that it raises StoreLocked, the document is gone all the same, and the next call
+    tries again.
     """
     owner = document_id(tenant, uri)
     with database.writing() as db:
-        found = list(db.execute(select(versions.c.id).where(_of(owner))).scalars())
-        if not found:
-            return False
-        # an answer quotes what it was given, so it goes with the document
-        told = select(answer_versions.c.answer_id).where(answer_versions.c.version_id.in_(found))
-        db.execute(delete(answers).where(answers.c.id.in_(told)))
-        db.execute(delete(documents).where(documents.c.id == owner))
-        db.execute(delete(blobs).where(blobs.c.sha256.not_in(select(versions.c.blob))))
-        db.execute(delete(vectors).where(vectors.c.key.not_in(select(windows.c.key))))
-        _log(db, [("erased", v) for v in found])
-    database.purge()
-    return True
+        found = _versions(db, owner)
+        if found:
+            _erase(db, owner, found)
+            db.execute(delete(meta).where(meta.c.key == _REMNANTS))
+            db.execute(insert(meta).values(key=_REMNANTS, value=str(codec.to_micros(datetime.now(UTC)))))
+        remnants = _meta(db, _REMNANTS)
+    if remnants is not None:
+        database.purge()
+        with database.writing() as db:
+            db.execute(delete(meta).where(meta.c.key == _REMNANTS, meta.c.value == remnants))
+    return bool(found)
+
+
+def _erase(db: Connection, owner: str, found: Sequence[str]) -> None:
+    of_owner = select(chunks.c.id).join(versions, versions.c.id == chunks.c.version_id).where(_of(owner))
+    keys = db.execute(select(windows.c.key).where(windows.c.chunk_id.in_(of_owner)).distinct()).scalars().all()
+    originals = db.execute(select(versions.c.blob).where(_of(owner)).distinct()).scalars().all()
+    # an answer quotes what it was given, so it goes with the document
+    told = select(answer_versions.c.answer_id).join(versions, versions.c.id == answer_versions.c.version_id)
+    db.execute(delete(answers).where(answers.c.id.in_(told.where(_of(owner)))))
+    db.execute(delete(documents).where(documents.c.id == owner))
+    for batch in batches(originals, 500):
+        unused = ~exists().where(versions.c.blob == blobs.c.sha256)
+        db.execute(delete(blobs).where(blobs.c.sha256.in_(batch), unused))
+    for batch in batches(keys, 500):
+        unused = ~exists().where(windows.c.key == vectors.c.key)
+        db.execute(delete(vectors).where(vectors.c.key.in_(batch), unused))
+    _log(db, "erased", found)
+
+
+def _meta(db: Connection, key: str) -> str | None:
+    return db.execute(select(meta.c.value).where(meta.c.key == key)).scalar()
+
+
+def _check_model(db: Connection, model: str) -> None:
+    bound = _meta(db, _EMBEDDER)
+    if bound not in (None, model):
+        raise ModelMismatch(
+            f"This store's vectors come from the model {bound}, not {model}.",
+            "Run `onrecord reindex --reembed` to embed its chunks with this model.",
+        )
 
 
 def _of(owner: str) -> ColumnElement[bool]:
     return versions.c.document_id == owner
+
+
+def _versions(db: Connection, owner: str) -> Sequence[str]:
+    return db.execute(select(versions.c.id).where(_of(owner)).order_by(versions.c.number)).scalars().all()
+
+
+def _moment(db: Connection, owner: str) -> int:
+    """Now, but after all that happened to the document: a clock that was set back must not tangle its versions."""
+    columns = (versions.c.created, versions.c.superseded, versions.c.withdrawn)
+    last = db.execute(select(*(func.max(c) for c in columns)).where(_of(owner))).one()
+    now: int = max([codec.to_micros(datetime.now(UTC)), *(moment + 1 for moment in last if moment is not None)])
+    return now
 
 
 def _present(db: Connection, model: str, keys: Sequence[str]) -> set[str]:
@@ -198,26 +240,30 @@ def _present(db: Connection, model: str, keys: Sequence[str]) -> set[str]:
     return found
 
 
-def _end(db: Connection, owner: str, now: int, how: str) -> list[str]:
+def _end(db: Connection, owner: str, now: int, how: str) -> Sequence[str]:
     """Marks the version in force, if any, as superseded or withdrawn; returns its id in a list."""
-    current = (versions.c.document_id == owner) & versions.c.superseded.is_(None) & versions.c.withdrawn.is_(None)
-    found = list(db.execute(select(versions.c.id).where(current)).scalars())
+    current = _of(owner) & versions.c.superseded.is_(None) & versions.c.withdrawn.is_(None)
+    found = db.execute(select(versions.c.id).where(current)).scalars().all()
     db.execute(update(versions).where(current).values({how: now}))
     return found
 
 
-def _put_document(db: Connection, owner: str, new: NewVersion) -> None:
+def _put_document(db: Connection, owner: str, new: NewVersion) -> bool:
+    """Whether its groups are others than before."""
     if db.execute(select(documents.c.id).where(documents.c.id == owner)).first():
         db.execute(update(documents).where(documents.c.id == owner).values(title=new.title))
     else:
         db.execute(insert(documents).values(id=owner, tenant=new.tenant, uri=new.uri, title=new.title))
-    _put_groups(db, owner, new.groups)
+    return _put_groups(db, owner, new.groups)
 
 
-def _put_groups(db: Connection, owner: str, groups: frozenset[str]) -> None:
+def _put_groups(db: Connection, owner: str, groups: frozenset[str]) -> bool:
+    if groups_of(db, [owner]).get(owner, frozenset()) == groups:
+        return False
     db.execute(delete(document_groups).where(document_groups.c.document_id == owner))
     if groups:
         db.execute(insert(document_groups), [{"document_id": owner, "group_name": g} for g in sorted(groups)])
+    return True
 
 
 def _put_chunks(db: Connection, version: str, new: NewVersion) -> None:
@@ -241,9 +287,23 @@ def _put_chunks(db: Connection, version: str, new: NewVersion) -> None:
     ]
     ids = db.execute(insert(chunks).returning(chunks.c.id, sort_by_parameter_order=True), rows).scalars().all()
     pairs = zip(ids, new.chunks, strict=True)
-    db.execute(insert(windows), [{"chunk_id": chunk_id, "key": key} for chunk_id, c in pairs for key in c.keys])
+    embedded = [{"chunk_id": chunk_id, "key": key} for chunk_id, c in pairs for key in c.keys]
+    if embedded:
+        db.execute(insert(windows), embedded)
 
 
-def _log(db: Connection, entries: Sequence[tuple[str, str]]) -> None:
-    if entries:
-        db.execute(insert(changes), [{"kind": kind, "version_id": version} for kind, version in entries])
+def _put_vectors(db: Connection, model: str, keys: set[str], embedded: Mapping[str, Floats]) -> None:
+    lacking = sorted(keys - _present(db, model, list(keys)))
+    if not embedded.keys() >= set(lacking):
+        raise StoreLocked("Another process erased vectors that this document shares.", "Ingest it again.")
+    if lacking:
+        db.execute(
+            insert(vectors),
+            [{"model": model, "key": key, "data": codec.pack_vector(embedded[key])} for key in lacking],
+        )
+
+
+def _log(db: Connection, kind: str, version_ids: Sequence[str]) -> None:
+    if version_ids:
+        now = codec.to_micros(datetime.now(UTC))
+        db.execute(insert(changes), [{"kind": kind, "version_id": v, "logged": now} for v in version_ids])

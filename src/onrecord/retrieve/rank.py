@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from onrecord import fold
 from onrecord.policy import Ranking as Weights
-from onrecord.types import Chunk, Hit, Ranking
+from onrecord.ports import Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,25 +27,34 @@ class Question:
         return cls(tuple(chosen.values()), tuple(_worth(token, frequency, size) for token in chosen.values()))
 
 
+class Ranked(NamedTuple):
+    """A chunk's id, its score, and every number that made it."""
+
+    chunk: int
+    score: float
+    signals: dict[str, float]
+
+
 def rank(
-    question: Question, chunks: Sequence[Chunk], places: Mapping[int, Mapping[str, float]], weights: Weights
-) -> Ranking:
+    question: Question, words: Mapping[int, Words], places: Mapping[int, Mapping[str, float]], weights: Weights
+) -> list[Ranked]:
     """The chunks by their weighted features, best first; `places` holds what the engines said of each."""
     best_rrf = max((p["rrf"] for p in places.values()), default=1.0)
-    hits = []
-    for chunk in chunks:
-        place = places[chunk.id]
+    weighted = asdict(weights)
+    out = []
+    for chunk, said in words.items():
+        place = places[chunk]
         signals = {
             "fused": place["rrf"] / best_rrf,
             "dense": min(1.0, max(0.0, place.get("cosine", 0.0))),
-            **features(question, chunk),
+            **features(question, said),
         }
-        score = sum(getattr(weights, name) * value for name, value in signals.items())
-        hits.append(Hit(chunk, score, {**place, **signals}))
-    return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.chunk.id)))
+        score = sum(weighted[name] * value for name, value in signals.items())
+        out.append(Ranked(chunk, score, {**place, **signals}))
+    return sorted(out, key=lambda r: (-r.score, r.chunk))
 
 
-def features(question: Question, chunk: Chunk) -> dict[str, float]:
+def features(question: Question, words: Words) -> dict[str, float]:
     """How the question's words stand in a chunk, each in 0..1.
 
     coverage       share of the words that stand in the text or its headings
@@ -59,9 +69,8 @@ def features(question: Question, chunk: Chunk) -> dict[str, float]:
         return dict.fromkeys(
             ("coverage", "idf_coverage", "proximity", "phrase", "heading", "density", "identifier"), 0.0
         )
-    where = positions(chunk.terms, question.tokens)
-    headings = frozenset(chunk.heading_terms)
-    in_heading = [stands(token, headings) for token in question.tokens]
+    where = positions(words.terms, question.tokens)
+    in_heading = [stands(token, words.headings) for token in question.tokens]
     found = [bool(p) or h for p, h in zip(where, in_heading, strict=True)]
     total = sum(question.idf) or 1.0
     named = [n for n, token in enumerate(question.tokens) if token.identifier]
@@ -71,7 +80,7 @@ def features(question: Question, chunk: Chunk) -> dict[str, float]:
         "proximity": _proximity([p for p in where if p]),
         "phrase": _phrase(where),
         "heading": sum(w for w, h in zip(question.idf, in_heading, strict=True) if h) / total,
-        "density": _density(sum(len(p) for p in where), len(chunk.terms)),
+        "density": _density(sum(len(p) for p in where), len(words.terms)),
         "identifier": sum(found[n] for n in named) / len(named) if named else 0.0,
     }
 
@@ -87,9 +96,8 @@ def positions(terms: Sequence[str], tokens: Sequence[fold.Token]) -> list[list[i
     """Where each token stands among the terms."""
     wanted: dict[str, int] = {token.terms[0]: n for n, token in enumerate(tokens)}
     where: list[list[int]] = [[] for _ in tokens]
-    for at, term in enumerate(terms):
-        if term in wanted:
-            where[wanted[term]].append(at)
+    for at, n in [(at, wanted[term]) for at, term in enumerate(terms) if term in wanted]:
+        where[n].append(at)
     missing = [n for n, found in enumerate(where) if not found and len(tokens[n].terms) > 1]
     if missing:
         present = frozenset(terms)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from onrecord import fold
 from onrecord.policy import Policy
-from onrecord.ports import Embedder, Floats, Index, Loader
+from onrecord.ports import Embedder, Floats, Index, Loader, WordLoader
 from onrecord.retrieve.rank import Question, rank
-from onrecord.types import Query, Ranking
+from onrecord.types import Hit, Query, Ranking
 
 Scored = list[tuple[int, float]]
 
@@ -20,17 +20,19 @@ _PART_WEIGHT = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A Retriever over one index. Each hit shows its place and score in either engine and every ranking feature."""
+    """A Retriever over one index. Each hit shows its score in either engine and every ranking feature."""
 
     index: Index
     embedder: Embedder
+    words: WordLoader
     load: Loader
     policy: Policy
 
     async def __call__(self, query: Query) -> Ranking:
-        await asyncio.to_thread(self.index.refresh)
+        if not self.index.fresh():
+            await asyncio.to_thread(self.index.refresh)
         tokens = fold.tokens(query.text)
-        mode, pool = self.policy.retrieval.mode, self.policy.retrieval.pool
+        mode, pool = self.policy.retrieval.mode, max(self.policy.retrieval.pool, query.k)
         lexical, dense = await asyncio.gather(
             asyncio.to_thread(self._lexical, tokens, query, pool if mode != "dense" else 0),
             asyncio.to_thread(self._dense, query, pool if mode != "lexical" else 0),
@@ -41,15 +43,15 @@ class Search:
         return self.index.lexical(weighted_terms(tokens), query.scope, pool) if pool else []
 
     def _dense(self, query: Query, pool: int) -> Scored:
-        return self.index.dense(self.vector(query.text), query.scope, pool) if pool and self.index.size else []
-
-    def vector(self, text: str) -> Floats:
-        return self.embedder.embed([text], "query")[0]
+        if not pool or not self.index.size:
+            return []
+        vector: Floats = self.embedder.embed([query.text], "query")[0]
+        return self.index.dense(vector, query.scope, pool)
 
     def _ranked(self, query: Query, tokens: Sequence[fold.Token], lexical: Scored, dense: Scored) -> Ranking:
         fused = reciprocal_rank_fusion([lexical, dense], self.policy.retrieval.rrf_k)
-        best = sorted(fused, key=lambda chunk: (-fused[chunk], chunk))[: self.policy.retrieval.rerank]
-        chunks = self.load(best, query.scope)
+        most = max(self.policy.retrieval.rerank, query.k)
+        best = sorted(fused, key=lambda chunk: (-fused[chunk], chunk))[:most]
         bm25, cosine = dict(lexical), dict(dense)
         places = {
             chunk: {
@@ -60,7 +62,9 @@ class Search:
             for chunk in best
         }
         question = Question.of(tokens, self.index.frequency, self.index.size)
-        return rank(question, [chunks[i] for i in best if i in chunks], places, self.policy.ranking)
+        ranked = rank(question, self.words(best, query.scope), places, self.policy.ranking)[: query.k]
+        chunks = self.load([r.chunk for r in ranked], query.scope)
+        return tuple(Hit(chunks[r.chunk], r.score, r.signals) for r in ranked if r.chunk in chunks)
 
 
 def weighted_terms(tokens: Sequence[fold.Token]) -> list[tuple[str, float]]:
