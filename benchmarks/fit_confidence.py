@@ -13,7 +13,6 @@ import asyncio
 import collections
 import hashlib
 import json
-import math
 import pathlib
 import pickle
 import random
@@ -24,7 +23,7 @@ import numpy as np
 import quality
 from onrecord import chunk as chunking
 from onrecord import fold
-from onrecord.answer.confidence import Logistic
+from onrecord.answer.confidence import Logistic, logit
 from onrecord.answer.demand import demand
 from onrecord.answer.units import units_of
 from onrecord.answer.weigh import digest, encode, unsupported, weigh
@@ -223,10 +222,6 @@ def best(row: dict[str, Any], unit: Logistic, part: int | None = None) -> dict[s
     top = max(units, key=unit)
     absent = row["absent"] if part is None else row["absents"].get(part, 1.0)
     return {**top, "unit": logit(unit(top)), "absent": absent}
-
-
-def logit(p: float) -> float:
-    return math.log(p / (1 - p)) if 0 < p < 1 else math.copysign(30.0, p - 0.5)
 
 
 def matrix(rows: list[dict[str, float]], names: tuple[str, ...]) -> np.ndarray:

@@ -154,6 +154,10 @@ def table(results: list[Result]) -> None:
     print(
         f"AUROC of the confidence {auroc(yes, no):.3f}; answerable refused at 90% of the rest: {refused_at(yes, no, 0.9):.3f}"
     )
+    print("share refused at a threshold of")
+    for threshold in (0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7):
+        shares = (f"{k} {sum(r.record.evidence.confidence < threshold for r in g) / len(g):.2f}" for k, g in groups)
+        print(f"  {threshold:.2f}: " + ", ".join(shares))
     times = sorted(r.record.timings_ms["total"] for r in results)
     print(f"ask p50 {times[len(times) // 2]:.1f} ms, p95 {times[int(len(times) * 0.95)]:.1f} ms")
 

@@ -25,6 +25,11 @@ class Logistic:
         return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, z))))
 
 
+def logit(p: float) -> float:
+    """The log odds of a probability, within -30..30."""
+    return math.log(p / (1.0 - p)) if 0.0 < p < 1.0 else math.copysign(30.0, p - 0.5)
+
+
 @dataclass(frozen=True, slots=True)
 class Confidence:
     """`unit` ranks quotable units; `support` the best one's signals into a probability."""

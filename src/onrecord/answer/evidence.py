@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from onrecord import fold
-from onrecord.answer.confidence import Confidence
+from onrecord.answer.confidence import Confidence, logit
 from onrecord.answer.demand import Demand, demand
 from onrecord.answer.units import units_of
 from onrecord.answer.weigh import Weighed, digest, encode, unsupported, weigh
@@ -83,7 +83,7 @@ class Gather:
         words = tuple(part.text[question.tokens[i].start : question.tokens[i].end] for i in missing)
         if not ranked:
             return Support(part, 0.0, {}, words)
-        signals = {**ranked[0].signals, "unit": ranked[0].score, "absent": len(missing) / max(1, len(question.tokens))}
+        signals = {**ranked[0].signals, "unit": logit(ranked[0].score), "absent": len(missing) / max(1, len(question.tokens))}
         return Support(part, self.confidence.support(signals), signals, words)
 
 
