@@ -8,25 +8,23 @@ budget stays a single chunk. What is embedded are windows of a chunk: some units
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from itertools import groupby, pairwise
 
 from onrecord.policy import Chunking
+from onrecord.sentences import sentences, trimmed
 from onrecord.spans import View, view
 from onrecord.types import Kind, Parsed, Section, Span
-
-if TYPE_CHECKING:
-    from nupunkt import PunktSentenceTokenizer
 
 Count = Callable[[Sequence[str]], list[int]]
 
 _CODE_UNIT_LINES = 8
-_LABEL_WORDS = 3
+_CHARS_PER_TOKEN = 10
 _OPENING = re.compile(r"[*_`~\[]{1,4}\Z")
 _CLOSING = re.compile(r"(?:[*_`~]{1,3}|\]\([^()\s]*\)|\]\[[^\[\]]*\])+")
+_GAP = re.compile(r"[\s、，；]")
 _ELLIPSIS = "…"
 
 
@@ -52,9 +50,17 @@ class _Piece:
     head: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A text to be embedded with its token count."""
+
+    text: str
+    tokens: int
+
+
 def cut(parsed: Parsed, chunking: Chunking, count: Count) -> list[Cut]:
     """The chunks of a parsed file, in order. `count` gives the embedding model's token counts."""
-    seen = view(parsed.text, parsed.markup)
+    seen, count = view(parsed.text, parsed.markup), _measure(count)
     out: list[Cut] = []
     for path, sections in _by_path(parsed.sections):
         pieces = _pieces(sections, seen, chunking.content, count)
@@ -67,77 +73,108 @@ def cut(parsed: Parsed, chunking: Chunking, count: Count) -> list[Cut]:
 def breadcrumb(title: str, path: Sequence[str], budget: int, count: Count) -> str:
     """`Title > Section > Subsection` within a token budget.
 
-    The innermost heading is kept first, then the outermost, then the middles nearest the innermost; what is left out
-    or cut is marked with an ellipsis.
+    The innermost heading is kept first, then the outermost, then the middles nearest the innermost as they fit; what
+    is left out or cut is marked with an ellipsis.
     """
-    levels = [level for level in dict.fromkeys([title, *path]) if level.strip()]
-    if not levels:
-        return ""
-    sizes = [n + 1 for n in count(levels)]
+    levels = [level for level, _ in groupby([title, *path]) if level.strip()]
     last = len(levels) - 1
-    if sizes[last] > budget:
+
+    def fits(text: str) -> bool:
+        return count([text])[0] <= budget
+
+    if not levels or fits(whole := " > ".join(levels)):
+        return whole if levels else ""
+    if not fits(_joined(levels, {last})):
         return _shorten(levels[last], budget, count)
-    kept, left = {last}, budget - sizes[last]
-    for level in [0, *range(last - 1, 0, -1)]:
-        if level not in kept and sizes[level] <= left:
+    kept = {last}
+    for level in (0, *range(last - 1, 0, -1)):
+        if fits(_joined(levels, kept | {level})):
             kept.add(level)
-            left -= sizes[level]
-    shown: list[str] = []
-    for level in range(last + 1):
-        if level in kept:
-            shown.append(levels[level])
-        elif not shown or shown[-1] != _ELLIPSIS:
-            shown.append(_ELLIPSIS)
-    return " > ".join(shown)
+    return _joined(levels, kept)
 
 
 def embedded_texts(cuts: Sequence[Cut], parsed: Parsed, chunking: Chunking, count: Count) -> list[list[str]]:
-    """What is embedded for each chunk, in one window or several.
+    """What is embedded for each chunk, in one window or several; together they hold all of its units.
 
-    A window is the breadcrumb, the tail of what stands before it in the same section, and some units; a table's
-    windows have its header instead of a tail.
+    A window is the breadcrumb, the tail of what stands before it in the same section, and some units, of which an
+    oversized one is spread over several windows. A table's windows have its header instead of a tail.
     """
-    seen = view(parsed.text, parsed.markup)
+    seen, count = view(parsed.text, parsed.markup), _measure(count)
     crumbs = {path: breadcrumb(parsed.title, path, chunking.breadcrumb, count) for path in {c.path for c in cuts}}
     out: list[list[str]] = []
-    for before, this in pairwise([None, *cuts]):
-        assert this is not None
-        texts = [seen.read(unit) for unit in this.units]
-        sizes = count(texts)
-        head = texts[: this.head]
-        groups = _windows(sizes[this.head :], chunking.window, overlap=0 if head else chunking.overlap)
-        # what stands before the first window: the end of the chunk before it, if that is of the same section
-        lead = _tail(before, seen, chunking.overlap, count) if before and before.path == this.path and not head else []
+    before: tuple[tuple[str, ...], list[_Said]] = ((), [])
+    for this in cuts:
         prefix = [crumbs[this.path]] if crumbs[this.path] else []
-        body = texts[this.head :]
-        windows = [
-            "\n".join([*prefix, *head, *(lead if not n else []), *body[first:end]])
-            for n, (first, end) in enumerate(groups)
-        ]
-        out.append(windows or ["\n".join([*prefix, *head])])
+        if this.head:
+            windows = _table_windows(this, seen, chunking, count)
+            before = (this.path, [])
+        else:
+            said = _said(this.units, seen, chunking.window * 5 // 4, count)
+            lead = _tail(before[1], chunking.overlap) if before[0] == this.path else []
+            windows = _windows(said, chunking.window, chunking.overlap)
+            windows[0] = [*lead, *windows[0]]
+            before = (this.path, said if this.kind != "table" else [])
+        out.append(["\n".join([*prefix, *window]) for window in windows])
     return out
 
 
-def _windows(sizes: Sequence[int], most: int, overlap: int) -> list[tuple[int, int]]:
-    """Runs [first, end) of units, each up to `most` tokens; a run begins up to `overlap` tokens back in the one before.
+# ---------------------------------------------------------------- windows
+
+
+def _table_windows(table: Cut, seen: View, chunking: Chunking, count: Count) -> list[list[str]]:
+    # all that Chunking.fitting leaves beside the breadcrumb
+    room = chunking.window * 3 // 2 + chunking.overlap
+    header = "\n".join(seen.read(unit) for unit in table.units[: table.head])
+    (size,) = count([header])
+    if size > room // 2:
+        header, size = _shorten(header, room // 2, count), room // 2
+    most = min(chunking.window, (room - size) * 4 // 5)
+    rows = _said(table.units[table.head :], seen, most * 5 // 4, count)
+    return [[header, *window] for window in _windows(rows, most, overlap=0)]
+
+
+def _said(units: Sequence[Span], seen: View, most: int, count: Count) -> list[_Said]:
+    """What a reader sees of each unit, an oversized one in parts."""
+    texts = [seen.read(unit) for unit in units]
+    out: list[_Said] = []
+    for text, size in zip(texts, count(texts), strict=True):
+        if size <= most:
+            out.append(_Said(text, size))
+        else:
+            parts = [part.of(text) for part in _parts(text, Span(0, len(text)), most, count)]
+            out.extend(map(_Said, parts, count(parts)))
+    return out
+
+
+def _windows(said: Sequence[_Said], most: int, overlap: int) -> list[list[str]]:
+    """Runs of texts, each up to `most` tokens; a run begins up to `overlap` tokens back in the one before.
 
     What is little over one window stays in one.
     """
+    texts, sizes = [s.text for s in said], [s.tokens for s in said]
     if sum(sizes) <= most * 5 // 4:
-        return [(0, len(sizes))] if sizes else []
-    out: list[tuple[int, int]] = []
+        return [texts]
+    out: list[list[str]] = []
     first, held, fresh = 0, 0, 0
     for n, size in enumerate(sizes):
         if fresh and held + size > most:
-            out.append((first, n))
+            out.append(texts[first:n])
             first, held, fresh = n, 0, 0
             while first > 0 and held + sizes[first - 1] <= overlap:
                 first -= 1
                 held += sizes[first]
         held += size
         fresh += 1
-    out.append((first, len(sizes)))
-    return out
+    return [*out, texts[first:]]
+
+
+def _tail(said: Sequence[_Said], budget: int) -> list[str]:
+    """The last texts that fit the budget."""
+    first = len(said)
+    while first and said[first - 1].tokens <= budget:
+        first -= 1
+        budget -= said[first].tokens
+    return [s.text for s in said[first:]]
 
 
 # ---------------------------------------------------------------- from sections to pieces
@@ -166,8 +203,10 @@ def _by_path(sections: Sequence[Section]) -> Iterator[tuple[tuple[str, ...], lis
 
 def _pieces(sections: Sequence[Section], seen: View, budget: int, count: Count) -> list[_Piece]:
     out: list[_Piece] = []
-    sizes = count([seen.read(s.span) for s in sections])
-    for section, size in zip(sections, sizes, strict=True):
+    texts = [seen.read(s.span) for s in sections]
+    for section, text, size in zip(sections, texts, count(texts), strict=True):
+        if not text.strip():
+            continue
         units = _units_of(section, seen)
         if section.kind == "table":
             out.append(_Piece(section.span, "table", size, units, section.head))
@@ -178,37 +217,47 @@ def _pieces(sections: Sequence[Section], seen: View, budget: int, count: Count) 
     return out
 
 
-def _split(section: Section, units: tuple[Span, ...], seen: View, budget: int, count: Count) -> Iterator[_Piece]:
+def _split(section: Section, units: Sequence[Span], seen: View, budget: int, count: Count) -> Iterator[_Piece]:
     """An oversized block by its units, an oversized unit by words; together the pieces cover the block."""
     units = _lines(section, seen) if section.kind == "code" else units
-    units = tuple(
-        _trim(seen.raw, part) for unit in units or (section.span,) for part in _words(unit, seen, budget, count)
-    )
-    # markers between units (bullets, fences, blank lines) go to the unit after them, those at the end to the last
-    starts = [section.span.start, *(unit.start for unit in units[1:])]
-    spans = [Span(a, b) for a, b in pairwise([*starts, section.span.end])]
-    trimmed = [_trim(seen.raw, span) for span in spans]
-    for span, unit, tokens in zip(trimmed, units, count([seen.read(s) for s in trimmed]), strict=True):
-        yield _Piece(span, section.kind, tokens, (unit,))
+    sizes = count([seen.read(unit) for unit in units])
+    parts: list[Span] = []
+    for unit, size in zip(units, sizes, strict=True):
+        parts.extend([unit] if size <= budget else _words(unit, seen, budget, count))
+    # what stands between parts (bullets, line ends) goes to the one after, what stands at the end to the last
+    edges = [section.span.start, *(part.end for part in parts[:-1]), section.span.end]
+    spans = [trimmed(seen.raw, Span(a, b)) for a, b in pairwise(edges)]
+    for span, part, tokens in zip(spans, parts, count([seen.read(span) for span in spans]), strict=True):
+        yield _Piece(span, section.kind, tokens, (part,))
 
 
-def _words(unit: Span, seen: View, budget: int, count: Count) -> Iterator[Span]:
-    text = unit.of(seen.raw)
-    (size,) = count([seen.read(unit)])
-    if size <= budget:
-        yield unit
+def _words(unit: Span, seen: View, budget: int, count: Count) -> list[Span]:
+    shown = seen.within(unit)
+    found = [shown.to_raw(part) for part in _parts(shown.text, Span(0, len(shown.text)), budget, count)]
+    # the marks that hug the unit stay with it
+    found[0], found[-1] = Span(unit.start, found[0].end), Span(found[-1].start, unit.end)
+    return found
+
+
+def _parts(text: str, span: Span, budget: int, count: Count) -> Iterator[Span]:
+    """Near-equal parts of a text that each fit the budget, cut at white space where there is any."""
+    span = trimmed(text, span)
+    (size,) = count([span.of(text)])
+    if size <= budget or len(span) < 2:
+        if len(span):
+            yield span
         return
-    # by bisection at the white space nearest the middle; text without any is cut at the middle
-    middle = len(text) // 2
-    gaps = [text.rfind(" ", 0, middle), text.find(" ", middle)]
-    at = min((gap for gap in gaps if gap > 0), key=lambda gap: abs(gap - middle), default=-1)
-    at = middle - 1 if at < 0 else at
-    for half in (Span(unit.start, unit.start + at + 1), Span(unit.start + at + 1, unit.end)):
-        half = _trim(seen.raw, half)
-        if len(half) == len(unit) or len(half) <= 1:
-            yield half
-        elif len(half):
-            yield from _words(half, seen, budget, count)
+    number = min(-(-size // budget), len(span))
+    reach = len(span) // number // 2 - 1
+    edges = [_gap(text, span.start + len(span) * n // number, reach) for n in range(1, number)]
+    for start, end in pairwise([span.start, *edges, span.end]):
+        yield from _parts(text, Span(start, end), budget, count)
+
+
+def _gap(text: str, at: int, reach: int) -> int:
+    """Where to cut near `at`: after the nearest white space or comma, if there is one within reach."""
+    gaps = [found.end() for found in _GAP.finditer(text, at - max(0, reach), at + max(0, reach))]
+    return min(gaps, key=lambda gap: abs(gap - at), default=at)
 
 
 def _units_of(section: Section, seen: View) -> tuple[Span, ...]:
@@ -217,48 +266,32 @@ def _units_of(section: Section, seen: View) -> tuple[Span, ...]:
         return section.parts or (section.span,)
     if section.kind == "code":
         lines = _lines(section, seen)
-        whole = Span(lines[0].start, lines[-1].end) if lines else section.span
-        return (whole,) if len(lines) <= _CODE_UNIT_LINES else lines
-    blocks = section.parts or (section.span,)
-    return tuple(sentence for block in blocks for sentence in _sentences(block, seen))
+        return (Span(lines[0].start, lines[-1].end),) if len(lines) <= _CODE_UNIT_LINES else lines
+    units: list[Span] = []
+    for block in section.parts or (section.span,):
+        units.extend(_sentences(block, seen))
+    return tuple(units) or (section.span,)
 
 
 def _lines(section: Section, seen: View) -> tuple[Span, ...]:
     """The lines of a code block that a reader sees something of, without their indentation."""
-    return tuple(_trim(seen.raw, part) for part in section.parts if seen.read(part).strip()) or (section.span,)
+    return tuple(trimmed(seen.raw, part) for part in section.parts if seen.read(part).strip()) or (section.span,)
 
 
 def _sentences(block: Span, seen: View) -> list[Span]:
     shown = seen.within(block)
-    # the tokenizer would take a hard-wrapped line for a paragraph's end
-    found = _tokenizer().span_tokenize(shown.text.replace("\r", " ").replace("\n", " "))
-    spans = [span for a, b in found if len(span := _trim(shown.text, Span(a, b)))]
-    joined: list[Span] = []
-    for span in spans:
-        # a label ("What it means.") says nothing without the sentence it labels
-        if joined and len(joined[-1].of(shown.text).split()) <= _LABEL_WORDS:
-            joined[-1] = Span(joined[-1].start, span.end)
-        else:
-            joined.append(span)
-    return [_with_marks(seen.raw, shown.to_raw(span), block) for span in joined]
+    out: list[Span] = []
+    for sentence in sentences(shown.text):
+        low = out[-1].end if out else block.start
+        out.append(_with_marks(seen.raw, shown.to_raw(sentence), low, block.end))
+    return out
 
 
-def _with_marks(raw: str, span: Span, block: Span) -> Span:
-    """The span with the emphasis, code and link marks that hug it, so that a quote doesn't begin or end inside a pair."""
-    before, after = (
-        _OPENING.search(raw, max(block.start, span.start - 4), span.start),
-        _CLOSING.match(raw, span.end, block.end),
-    )
-    start = before.start() if before and before.end() == span.start else span.start
-    return Span(start, after.end() if after else span.end)
-
-
-@cache
-def _tokenizer() -> PunktSentenceTokenizer:
-    # imported here: only ingest cuts sentences
-    from nupunkt import PunktSentenceTokenizer
-
-    return PunktSentenceTokenizer()
+def _with_marks(raw: str, span: Span, low: int, high: int) -> Span:
+    """The span with the emphasis, code and link marks that hug it, so that no quote begins or ends inside a pair."""
+    before = _OPENING.search(raw, max(low, span.start - 4), span.start)
+    after = _CLOSING.match(raw, span.end, high)
+    return Span(before.start() if before else span.start, after.end() if after else span.end)
 
 
 # ---------------------------------------------------------------- from pieces to chunks
@@ -291,28 +324,28 @@ def _units(group: Sequence[_Piece]) -> tuple[Span, ...]:
     return tuple(unit for piece in group for unit in piece.units)
 
 
-def _tail(before: Cut, seen: View, budget: int, count: Count) -> list[str]:
-    """The last units of the chunk before that fit the overlap."""
-    if before.kind == "table":
-        return []
-    texts = [seen.read(unit) for unit in before.units[-4:]]
-    kept: list[str] = []
-    for text, size in zip(reversed(texts), reversed(count(texts)), strict=True):
-        if size > budget:
-            break
-        kept.insert(0, text)
-        budget -= size
-    return kept
+# ---------------------------------------------------------------- small change
 
 
-def _shorten(heading: str, budget: int, count: Count) -> str:
-    words = heading.split()
-    while len(words) > 1 and count([" ".join(words)])[0] + 1 > budget:
-        words = words[: max(1, len(words) * 2 // 3)]
-    return " ".join(words) + _ELLIPSIS
+def _measure(count: Count) -> Count:
+    """Counts at least a token for every ten characters: to some models a long word is one unknown token."""
+
+    def tokens(texts: Sequence[str]) -> list[int]:
+        return [max(n, len(text) // _CHARS_PER_TOKEN) for n, text in zip(count(texts), texts, strict=True)]
+
+    return tokens
 
 
-def _trim(text: str, span: Span) -> Span:
-    piece = span.of(text)
-    left = len(piece) - len(piece.lstrip())
-    return Span(span.start + left, max(span.start + left, span.start + len(piece.rstrip())))
+def _joined(levels: Sequence[str], kept: set[int]) -> str:
+    """The kept levels, with one ellipsis for all that is left out between two of them."""
+    shown = [levels[n] if n in kept else _ELLIPSIS for n in range(len(levels))]
+    return " > ".join(level for level, _ in groupby(shown))
+
+
+def _shorten(text: str, budget: int, count: Count) -> str:
+    """The longest beginning that fits the budget with an ellipsis after it, cut between words if one word fits."""
+    for ends in ([gap.start() for gap in re.finditer(r"\s+", text)], range(1, len(text))):
+        fitting = bisect_right(ends, budget, key=lambda end: count([text[:end] + _ELLIPSIS])[0])
+        if fitting:
+            return text[: ends[fitting - 1]] + _ELLIPSIS
+    return ""

@@ -46,7 +46,7 @@ class Retrieval:
     mode: Mode = "hybrid"
     pool: int = 60
     rrf_k: int = 60
-    rerank: int = 40
+    rerank: int = 30
     passages: int = 8
 
 

@@ -6,13 +6,13 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from store_processes import PROCESSES, open_at
 
 from onrecord.errors import StoreError, StoreLocked, StoreTooNew, UsageError
 from onrecord.record import read
@@ -134,7 +134,7 @@ def test_a_damaged_store_says_so(url: str, tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[8192:] = os.urandom(len(content) - 8192)
     path.write_bytes(content)
-    with pytest.raises(StoreError, match="damaged|can't be used"):
+    with pytest.raises(StoreError, match=r"damaged|can't be used"):
         read.find_documents(Database(sample.database.url), Scope())
 
 
@@ -236,9 +236,13 @@ def test_a_reader_sees_one_state_from_its_first_look_on(database: Database) -> N
 
 
 def test_a_write_that_fails_leaves_nothing(database: Database) -> None:
-    with pytest.raises(KeyError), database.writing() as db:
-        db.exec_driver_sql("INSERT INTO meta VALUES ('a', 'b')")
-        raise KeyError
+    def fail_half_way() -> None:
+        with database.writing() as db:
+            db.exec_driver_sql("INSERT INTO meta VALUES ('a', 'b')")
+            db.exec_driver_sql("INSERT INTO meta VALUES ('a', 'b')")
+
+    with pytest.raises(sa.exc.IntegrityError):
+        fail_half_way()
     with database.reading() as db:
         assert db.exec_driver_sql("SELECT count(*) FROM meta").scalar() == 0
 
@@ -255,18 +259,26 @@ def test_more_threads_than_pooled_connections(database: Database) -> None:
         assert sum(pool.map(look, range(24))) == 24
 
 
-def _open_at(url: str, moment: float) -> str:
-    while time.time() < moment:
-        pass
-    try:
-        Database(url, busy_seconds=20).close()
-    except Exception as error:
-        return repr(error)
-    return "opened"
+def test_a_fresh_file_that_another_holds_is_waited_for(url: str, tmp_path: Path) -> None:
+    holder = sqlite3.connect(tmp_path / "store.db", isolation_level=None, check_same_thread=False)
+    holder.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(StoreLocked):
+        Database(url, busy_seconds=0.1)
+    release = threading.Timer(0.2, holder.close)
+    release.start()
+    Database(url, busy_seconds=10).close()
+    release.join()
+
+
+def test_a_full_disk_is_told_of(database: Database) -> None:
+    with database.reading() as db:
+        db.exec_driver_sql("PRAGMA max_page_count = 100")  # of this connection, which the pool hands out again
+    with pytest.raises(StoreError, match=r"can't be written: .*full.*Free some disk space"), database.writing() as db:
+        db.exec_driver_sql("CREATE TABLE big AS SELECT zeroblob(10000000)")
 
 
 def test_many_may_open_a_store_that_isnt_there_yet(tmp_path: Path) -> None:
-    with get_context("forkserver").Pool(4) as pool:
-        for n in range(15):
-            calls = [(f"sqlite:///{tmp_path}/{n}.db", time.time() + 0.03)] * 4
-            assert pool.starmap(_open_at, calls) == ["opened"] * 4
+    with PROCESSES.Pool(4) as pool:
+        for n in range(6):
+            calls = [(f"sqlite:///{tmp_path}/{n}.db", time.time() + 0.05)] * 4
+            assert pool.starmap(open_at, calls) == ["opened"] * 4

@@ -65,6 +65,7 @@ class LocalIndex:
         self._database, self._model, self._dim, self._wait = database, model, dim, wait_seconds
         self._folder = database.path.with_name(database.path.name + ".index")
         self._guard = threading.Lock()
+        self._checked = (-1, -1)  # the database's version and the index's generation that were found to agree
         self._lock = FileLock(self._folder / ".lock")
         self._shelf = _Shelf(Stamp(), LexicalIndex(), VectorIndex(self._folder, dim))
         self._open()
@@ -103,7 +104,12 @@ class LocalIndex:
 
     def fresh(self) -> bool:
         """Whether the index has seen every change of the record."""
-        return self.generation == feed.generation(self._database)
+        seen = self._database.data_version()
+        if self._checked != (seen, self.generation):
+            if self.generation != feed.generation(self._database):
+                return False
+            self._checked = (seen, self.generation)
+        return True
 
     def refresh(self) -> None:
         """Brings the index up to the record if nobody else is doing so just now; else serves what there is.
@@ -159,9 +165,6 @@ class LocalIndex:
             # whatever the list holds beyond `last` is found to be there when that change's turn comes
             versions = feed.all_versions(self._database)
             self._write(_Shelf(Stamp(shelf), lexical, vectors), versions, set(versions), last, remnants=False)
-        for other in self._folder.iterdir():
-            if other.is_dir() and other.name != self._shelf.stamp.shelf:
-                _remove(other)
 
     def _write(self, shelf: _Shelf, touched: Sequence[str], added: set[str], last: feed.Change, remnants: bool) -> None:
         """Brings versions in step with the record: lexical first, vectors next, the stamp last."""
@@ -188,6 +191,7 @@ class LocalIndex:
 
     @contextmanager
     def _exclusive(self, seconds: float) -> Iterator[None]:
+        """Alone with the folder; what no stamp names is swept out at the end."""
         busy = StoreLocked(f"The index {self._folder} is being written by another process.", "Try again in a moment.")
         if not self._guard.acquire(timeout=seconds):
             raise busy
@@ -195,6 +199,9 @@ class LocalIndex:
             self._folder.mkdir(exist_ok=True)
             with self._lock.acquire(timeout=seconds):
                 yield
+                for other in self._folder.iterdir():
+                    if other.is_dir() and other.name != self._shelf.stamp.shelf:
+                        _remove(other)
         except Timeout:
             raise busy from None
         except (OSError, ValueError) as error:

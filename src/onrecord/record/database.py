@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, text
+from sqlalchemy import URL, Connection, Engine, PoolProxiedConnection, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
 
@@ -36,6 +37,8 @@ class Database:
                 raise StoreError(f"There is no store at {self.path}.", "Ingest something first: onrecord ingest PATH")
             _make_folder(self.path)
         self.engine = _engine(self.path, busy_seconds)
+        self._watching = threading.Lock()
+        self._watcher: PoolProxiedConnection | None = None
         try:
             with self._telling():
                 self._migrate()
@@ -44,6 +47,10 @@ class Database:
             raise
 
     def close(self) -> None:
+        with self._watching:
+            if self._watcher is not None:
+                self._watcher.close()
+                self._watcher = None
         self.engine.dispose()
 
     @contextmanager
@@ -55,6 +62,17 @@ class Database:
     def writing(self) -> Iterator[Connection]:
         with self._telling(), self.engine.execution_options(onrecord_begin="BEGIN IMMEDIATE").begin() as connection:
             yield connection
+
+    def data_version(self) -> int:
+        """A number that differs from the last one where anybody has committed since; a few microseconds."""
+        with self._watching, self._telling():
+            if self._watcher is None:
+                # one that never writes: SQLite counts what others do
+                self._watcher = self.engine.raw_connection()
+            cursor = self._watcher.cursor()
+            found = cursor.execute("PRAGMA data_version").fetchone()
+            cursor.close()
+            return int(found[0])
 
     def purge(self) -> None:
         """Rewrites the file and empties the write-ahead log, so that erased content is in neither.

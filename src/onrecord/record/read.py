@@ -51,8 +51,7 @@ def load_chunks(database: Database, ids: Sequence[int], scope: Scope) -> dict[in
     query = chunks_by_id(scope)
     with database.reading() as db:
         rows = [row for batch in batches(ids, 500) for row in db.execute(query, {"ids": list(batch)})]
-        groups = groups_of(db, {row.document_id for row in rows})
-    owners = {row.document_id: codec.document(row, groups.get(row.document_id, ())) for row in rows}
+    owners = {row.document_id: codec.document(row, row.group_names.split("\n") if row.group_names else ()) for row in rows}
     return {row.id: codec.chunk(row, owners[row.document_id]) for row in rows}
 
 

@@ -66,11 +66,12 @@ versions = Table(
     Column("media_type", String(128), nullable=False),
     Column("encoding", String(32), nullable=False),
     Column("title", Text, nullable=False),
-    Column("text", Text, nullable=False),
-    Column("runs", Text, nullable=False),
     Column("created", BigInteger, nullable=False),
     Column("superseded", BigInteger),
     Column("withdrawn", BigInteger),
+    # last, because a row is read from its beginning and these two are long
+    Column("runs", Text, nullable=False),
+    Column("text", Text, nullable=False),
     UniqueConstraint("document_id", "number"),
 )
 

@@ -6,15 +6,21 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, FromClause, Select, and_, bindparam, exists, or_, select
+from sqlalchemy import BindParameter, ColumnElement, FromClause, Select, and_, bindparam, exists, func, or_, select
 
 from onrecord.record.codec import to_micros
 from onrecord.record.schema import chunks, document_groups, documents, versions
 from onrecord.types import Scope
 
+_GROUPS = (
+    select(func.aggregate_strings(document_groups.c.group_name, "\n"))
+    .where(document_groups.c.document_id == documents.c.id)
+    .scalar_subquery()
+)
 CHUNK_COLUMNS = (
     chunks,
     versions.c.superseded,
+    _GROUPS.label("group_names"),
     documents.c.id.label("document_id"),
     documents.c.tenant,
     documents.c.uri,

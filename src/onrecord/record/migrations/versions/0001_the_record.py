@@ -43,11 +43,11 @@ def upgrade() -> None:
         sa.Column("media_type", sa.String(128), nullable=False),
         sa.Column("encoding", sa.String(32), nullable=False),
         sa.Column("title", sa.Text, nullable=False),
-        sa.Column("text", sa.Text, nullable=False),
-        sa.Column("runs", sa.Text, nullable=False),
         sa.Column("created", sa.BigInteger, nullable=False),
         sa.Column("superseded", sa.BigInteger),
         sa.Column("withdrawn", sa.BigInteger),
+        sa.Column("runs", sa.Text, nullable=False),
+        sa.Column("text", sa.Text, nullable=False),
         sa.UniqueConstraint("document_id", "number"),
     )
     op.create_table(
