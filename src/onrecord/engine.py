@@ -61,8 +61,7 @@ class AsyncEngine:
         self.embedder = wiring.embedder(chosen, settings.api_key) if isinstance(chosen, str) else chosen
         write.bind_model(self.database, self.embedder.name)
         self.index = LocalIndex(self.database, self.embedder.name, self.embedder.dim)
-        words, load = partial(read.load_words, self.database), partial(read.load_chunks, self.database)
-        self.searcher = Search(self.index, self.embedder, words, load, self.policy)
+        self.searcher = Search(self.index, self.embedder, partial(read.find_chunks, self.database), self.policy)
         encoder = wiring.token_embedder(self.embedder)
         self.gather = Gather(self.searcher, self.index, encoder, shipped(), self.policy)
 

@@ -84,9 +84,15 @@ class Words(NamedTuple):
     headings: frozenset[str]
 
 
-# The chunks among some ids that a scope may see; their words alone come cheaper than the chunks.
-Loader: TypeAlias = Callable[[Sequence[int], Scope], dict[int, Chunk]]
-WordLoader: TypeAlias = Callable[[Sequence[int], Scope], dict[int, Words]]
+class Found(NamedTuple):
+    """A chunk that a scope may see: what it is ranked by, and the chunk itself, made when it is wanted."""
+
+    words: Words
+    chunk: Callable[[], Chunk]
+
+
+# The chunks among some ids that a scope may see, by id.
+Loader: TypeAlias = Callable[[Sequence[int], Scope], dict[int, Found]]
 
 # The stages of a question. A cache, retry, budget or trace is a function of the same shape around one of these.
 Planner: TypeAlias = Callable[[Query], Awaitable[Plan]]

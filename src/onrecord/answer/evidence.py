@@ -83,7 +83,11 @@ class Gather:
         words = tuple(part.text[question.tokens[i].start : question.tokens[i].end] for i in missing)
         if not ranked:
             return Support(part, 0.0, {}, words)
-        signals = {**ranked[0].signals, "unit": logit(ranked[0].score), "absent": len(missing) / max(1, len(question.tokens))}
+        signals = {
+            **ranked[0].signals,
+            "unit": logit(ranked[0].score),
+            "absent": len(missing) / max(1, len(question.tokens)),
+        }
         return Support(part, self.confidence.support(signals), signals, words)
 
 

@@ -56,8 +56,9 @@ def document(row: Any, groups: Iterable[str] = ()) -> Document:
     return Document(row.document_id, row.tenant, row.uri, row.title, frozenset(groups))
 
 
-def chunk(row: Any, owner: Document) -> Chunk:
+def chunk(row: Any) -> Chunk:
     """A row of `scope.CHUNK_COLUMNS` as a value."""
+    owner = document(row, row.group_names.split("\n") if row.group_names else ())
     return Chunk(
         id=row.id,
         document=owner,

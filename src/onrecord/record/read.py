@@ -6,15 +6,16 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Row, func, select
 
-from onrecord.ports import Words
+from onrecord.ports import Found, Words
 from onrecord.record import codec
 from onrecord.record.database import Database
 from onrecord.record.schema import answers, blobs, chunks, document_groups, documents, vectors, versions, windows
-from onrecord.record.scope import chunks_by_id, readable, words_by_id
+from onrecord.record.scope import chunks_by_id, readable
 from onrecord.types import Chunk, Document, Scope, Version
 
 T = TypeVar("T")
@@ -46,21 +47,20 @@ class DocumentRow:
     bytes: int
 
 
-def load_chunks(database: Database, ids: Sequence[int], scope: Scope) -> dict[int, Chunk]:
-    """The chunks among `ids` that the scope may see, by id."""
+def find_chunks(database: Database, ids: Sequence[int], scope: Scope) -> dict[int, Found]:
+    """The chunks among `ids` that the scope may see, by id. Of most a ranking needs no more than the words."""
     query = chunks_by_id(scope)
     with database.reading() as db:
-        rows = [row for batch in batches(ids, 500) for row in db.execute(query, {"ids": list(batch)})]
-    owners = {row.document_id: codec.document(row, row.group_names.split("\n") if row.group_names else ()) for row in rows}
-    return {row.id: codec.chunk(row, owners[row.document_id]) for row in rows}
+        rows = [row for batch in batches(ids, 500) for row in db.execute(query, {"ids": list(batch)}).all()]
+    return {
+        row.id: Found(Words(row.terms.split(), frozenset(row.heading_terms.split())), partial(codec.chunk, row))
+        for row in rows
+    }
 
 
-def load_words(database: Database, ids: Sequence[int], scope: Scope) -> dict[int, Words]:
-    """The folded terms of the chunks among `ids` that the scope may see, by id."""
-    query = words_by_id(scope)
-    with database.reading() as db:
-        rows = [row for batch in batches(ids, 500) for row in db.execute(query, {"ids": list(batch)})]
-    return {row[0]: Words(row[1].split(), frozenset(row[2].split())) for row in rows}
+def load_chunks(database: Database, ids: Sequence[int], scope: Scope) -> dict[int, Chunk]:
+    """The same, made."""
+    return {number: found.chunk() for number, found in find_chunks(database, ids, scope).items()}
 
 
 def find_documents(database: Database, scope: Scope, prefix: str = "") -> list[DocumentRow]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, FromClause, Select, and_, bindparam, exists, func, or_, select
+from sqlalchemy import BindParameter, ColumnElement, Select, and_, bindparam, exists, func, or_, select
 
 from onrecord.record.codec import to_micros
 from onrecord.record.schema import chunks, document_groups, documents, versions
@@ -57,18 +56,8 @@ def visible(scope: Scope) -> ColumnElement[bool]:
 @lru_cache(maxsize=256)
 def chunks_by_id(scope: Scope) -> Select[Any]:
     """The chunks among the bound `ids` that the scope may see."""
-    return _by_id(scope, CHUNK_COLUMNS)
-
-
-@lru_cache(maxsize=256)
-def words_by_id(scope: Scope) -> Select[Any]:
-    """The same, with no more than the reranker needs."""
-    return _by_id(scope, (chunks.c.id, chunks.c.terms, chunks.c.heading_terms))
-
-
-def _by_id(scope: Scope, columns: Sequence[ColumnElement[Any] | FromClause]) -> Select[Any]:
     joined = chunks.join(versions, versions.c.id == chunks.c.version_id).join(
         documents, documents.c.id == versions.c.document_id
     )
     ids: BindParameter[int] = bindparam("ids", expanding=True)
-    return select(*columns).select_from(joined).where(chunks.c.id.in_(ids), visible(scope))
+    return select(*CHUNK_COLUMNS).select_from(joined).where(chunks.c.id.in_(ids), visible(scope))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from onrecord import fold
 from onrecord.policy import Policy
-from onrecord.ports import Embedder, Floats, Index, Loader, WordLoader
+from onrecord.ports import Embedder, Index, Loader
 from onrecord.retrieve.rank import Question, rank
 from onrecord.types import Hit, Query, Ranking
 
 Scored = list[tuple[int, float]]
+
+_ENCODING = ThreadPoolExecutor(max_workers=8, thread_name_prefix="onrecord-encode")
 
 # A part of a compound says less than the whole: "rds" of RDS-4471 stands on every page of that runbook.
 _PART_WEIGHT = 0.4
@@ -24,34 +27,29 @@ class Search:
 
     index: Index
     embedder: Embedder
-    words: WordLoader
     load: Loader
     policy: Policy
 
     async def __call__(self, query: Query) -> Ranking:
+        return await asyncio.to_thread(self._search, query)
+
+    def _search(self, query: Query) -> Ranking:
         if not self.index.fresh():
-            await asyncio.to_thread(self.index.refresh)
+            self.index.refresh()
         tokens = fold.tokens(query.text)
+        question = Question.of(tokens, self.index.frequency, self.index.size)
         mode, pool = self.policy.retrieval.mode, max(self.policy.retrieval.pool, query.k)
-        lexical, dense = await asyncio.gather(
-            asyncio.to_thread(self._lexical, tokens, query, pool if mode != "dense" else 0),
-            asyncio.to_thread(self._dense, query, pool if mode != "lexical" else 0),
-        )
-        return await asyncio.to_thread(self._ranked, query, tokens, lexical, dense)
+        # the encoder works outside the interpreter's lock, so the words are looked up meanwhile
+        vector = _ENCODING.submit(self.embedder.embed, [query.text], "query") if mode != "lexical" else None
+        lexical = self.index.lexical(weighted_terms(tokens), query.scope, pool) if mode != "dense" else []
+        dense = self.index.dense(vector.result()[0], query.scope, pool) if vector is not None else []
+        return self._ranked(query, question, lexical, dense)
 
-    def _lexical(self, tokens: Sequence[fold.Token], query: Query, pool: int) -> Scored:
-        return self.index.lexical(weighted_terms(tokens), query.scope, pool) if pool else []
-
-    def _dense(self, query: Query, pool: int) -> Scored:
-        if not pool or not self.index.size:
-            return []
-        vector: Floats = self.embedder.embed([query.text], "query")[0]
-        return self.index.dense(vector, query.scope, pool)
-
-    def _ranked(self, query: Query, tokens: Sequence[fold.Token], lexical: Scored, dense: Scored) -> Ranking:
+    def _ranked(self, query: Query, question: Question, lexical: Scored, dense: Scored) -> Ranking:
         fused = reciprocal_rank_fusion([lexical, dense], self.policy.retrieval.rrf_k)
         most = max(self.policy.retrieval.rerank, query.k)
         best = sorted(fused, key=lambda chunk: (-fused[chunk], chunk))[:most]
+        found = self.load(best, query.scope)
         bm25, cosine = dict(lexical), dict(dense)
         places = {
             chunk: {
@@ -60,11 +58,10 @@ class Search:
                 **({"cosine": cosine[chunk]} if chunk in cosine else {}),
             }
             for chunk in best
+            if chunk in found
         }
-        question = Question.of(tokens, self.index.frequency, self.index.size)
-        ranked = rank(question, self.words(best, query.scope), places, self.policy.ranking)[: query.k]
-        chunks = self.load([r.chunk for r in ranked], query.scope)
-        return tuple(Hit(chunks[r.chunk], r.score, r.signals) for r in ranked if r.chunk in chunks)
+        ranked = rank(question, {chunk: found[chunk].words for chunk in places}, places, self.policy.ranking)
+        return tuple(Hit(found[r.chunk].chunk(), r.score, r.signals) for r in ranked[: query.k])
 
 
 def weighted_terms(tokens: Sequence[fold.Token]) -> list[tuple[str, float]]:
