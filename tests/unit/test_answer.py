@@ -191,7 +191,7 @@ def test_a_table_row_is_said_with_its_column_names_and_quotes_row_and_header() -
 
 def test_a_unit_that_ends_in_a_colon_brings_what_it_announces() -> None:
     announcing = next(u for u in units_of(PROSE) if u.text.endswith(":"))
-    said = [span.of(RUNBOOK) for span in with_followers(EVIDENCE.passages[0], announcing.span)]
+    said = [said.span.of(RUNBOOK) for said in with_followers(EVIDENCE.passages[0], announcing.span, EVIDENCE)]
     assert said[0] == "Fix it in this order:"
     assert any("SHOW POOLS" in text for text in said)
     assert any("oldest transaction" in text for text in said)

@@ -94,7 +94,7 @@ def weigh(
     poorest    the mean of the two least of the words in the comparison with the unit and its headings
     exact      share of the identifiers, numbers and names that the passage or its headings hold to the letter
     pointed    the same for the unit and its headings
-    clashes    whether the unit names another year or identifier of the same shape instead
+    clashes    whether the unit, or the row's first cell, names another year or identifier of the same shape instead
     lacks      whether the unit holds nothing of the kind that is asked for (a number, a time, a person, a reason)
     rank       1 for the best passage, 1/2 for the second, ...
     dense      cosine of question and passage
@@ -117,6 +117,8 @@ def weigh(
             here = _standing(question.tokens, unit.terms)
             context = np.maximum(here, _standing(question.tokens, around))
             pointed = _standing(demand.exact, around | unit.terms)
+            # a table's row is about what its first cell names
+            key = frozenset(fold.terms(unit.text.split(" | ")[0])) if passage.chunk.kind == "table" else frozenset()
             similar, semantic = 0.0, here
             if meaning is not None and vectors is not None and near is not None:
                 inside = (vectors[n].spans[:, 0] < end) & (vectors[n].spans[:, 1] > start)
@@ -139,7 +141,7 @@ def weigh(
                         "poorest": float(np.sort(semantic)[:2].mean()) if len(semantic) else 0.0,
                         "exact": float(exact.mean()) if len(exact) else 1.0,
                         "pointed": float(pointed.mean()) if len(pointed) else 1.0,
-                        "clashes": float(demand.clashes(unit.terms, around | unit.terms)),
+                        "clashes": float(demand.clashes(unit.terms, around | unit.terms) or demand.clashes(key, key)),
                         "lacks": float(demand.lacks(unit.text)),
                         "rank": 1.0 / (1 + n),
                         "dense": max(0.0, passage.signals.get("cosine", 0.0)),
