@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onrecord.answer.demand import Asked, demand
+from onrecord.answer.demand import demand
+from onrecord.answer.wording import Asked
 from onrecord.policy import Grounding
 from onrecord.types import Answer, Claim, Evidence, PartStatus, Plan, Reason, Refusal, Review, Support
 
@@ -20,7 +21,6 @@ _WANTED: dict[Asked, str] = {
     "manner": "how it is done",
     "definition": "what it means",
     "yesno": "a statement that settles it",
-    "example": "an example",
     "thing": "the fact asked for",
 }
 

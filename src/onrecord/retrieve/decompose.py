@@ -13,14 +13,16 @@ _ASKING = (
 )
 # A second question begins after the end of one, or after "and"/"or" and a comma or a question word.
 _BREAK = re.compile(
-    rf"(?:\?\s+(?:and\s+|or\s+)?(?=\w))|(?:[,;]\s+(?:and|or|plus)?\s*(?={_ASKING}\b))|(?:\s+(?:and|or)\s+(?={_ASKING}\b))",
+    rf"(?:\?\s+(?:and\s+|or\s+)?(?=\w))"
+    rf"|(?:[,;]\s+(?:and|or|plus)?\s*(?={_ASKING}\b))"
+    rf"|(?:\s+(?:and|or)\s+(?={_ASKING}\b))",
     re.IGNORECASE,
 )
 _ASKS = re.compile(rf"\b(?:{_ASKING})\b", re.IGNORECASE)
 _PRONOUN = re.compile(r"\b(it|its|they|them|their|this|that|these|those|he|she|one)\b", re.IGNORECASE)
 _FRAME = re.compile(
-    r"^(?:if|when(?! (?:is|are|was|were|do|does|did|must|can|should|will|may)\b)|while|after|before|once|during|for|in|on"
-    r"|at|with|given)\b",
+    r"^(?:if|when(?! (?:is|are|was|were|do|does|did|must|can|should|will|may)\b)|while|after|before|once|during|for|in"
+    r"|on|at|with|given)\b",
     re.IGNORECASE,
 )
 
