@@ -14,8 +14,8 @@ def _any(phrases: str, tail: str = "", flags: int = re.IGNORECASE) -> re.Pattern
     return re.compile(rf"\b(?:{wanted})\b{tail}", flags)
 
 
-_COUNTED = """zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty
-    |ninety|hundred|thousand|million|half|third|quarter|dozen|once|twice|double|single|both|none|no|never|unlimited
+_COUNTED = """zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty
+    |sixty|ninety|hundred|thousand|million|half|third|quarter|dozen|once|twice|double|single|both|none|no|never|unlimited
     |every|daily|weekly|monthly|quarterly|annually|yearly|hourly|nightly""".replace("\n", "").replace(" ", "")
 _UNIT = (
     """(?:ms|millisecond|s|sec|second|m|min|minute|h|hr|hour|d|day|night|week|fortnight|month|quarter|year|decade)s?"""
@@ -36,8 +36,8 @@ SHOWS: dict[Asked, tuple[re.Pattern[str], ...]] = {
         _any(
             """(?:mon|tues|wednes|thurs|fri|satur|sun)days?, january, february, march, april, may, june, july, august,
             september, october, november, december, when, after, before, until, within, once, as soon, during,
-            every, daily, weekly, monthly, quarterly, yearly, midnight, noon, morning, evening, beginning, since, days?, weeks?,
-            months?, hours?, minutes?"""
+            every, daily, weekly, monthly, quarterly, yearly, midnight, noon, morning, evening, beginning, since, days?,
+            weeks?, months?, hours?, minutes?"""
         ),
     ),
     "person": (
