@@ -181,37 +181,11 @@ def cached(name: str, make: Any) -> list[dict[str, Any]]:
     return rows
 
 
-UNIT = (
-    "coverage",
-    "context",
-    "similar",
-    "semantic",
-    "lacks",
-    "clashes",
-    "pointed",
-    "rank",
-    "asks",
-    "brief",
-    "dense",
-    "exact",
-    "poorest",
+UNIT = tuple(
+    "coverage context similar semantic lacks clashes leads pointed rank asks brief dense exact poorest".split()
 )
-SUPPORT = (
-    "unit",
-    "coverage",
-    "context",
-    "passage",
-    "similar",
-    "semantic",
-    "nearest",
-    "weakest",
-    "exact",
-    "pointed",
-    "clashes",
-    "lacks",
-    "dense",
-    "absent",
-    "poorest",
+SUPPORT = tuple(
+    "unit coverage context passage similar semantic nearest weakest exact pointed clashes leads lacks dense absent poorest".split()
 )
 
 

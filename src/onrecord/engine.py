@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from onrecord import report, wiring
+from onrecord import fold, report, wiring
 from onrecord.answer.ask import Stages, ask
 from onrecord.answer.confidence import shipped
 from onrecord.answer.evidence import Gather
@@ -90,9 +90,12 @@ class AsyncEngine:
 
         Raises UsageError for a missing path, StoreError, ModelError. Committed documents stay whatever is raised.
         """
+        groups = frozenset(groups)
+        if any(not group.isprintable() or not group.strip() for group in groups):
+            raise UsageError("A group's name is empty or has control characters.", "Use letters, digits, - and _.")
         named = [paths] if isinstance(paths, str | Path) else list(paths)
         sources = list(expand([Path(p) for p in named], uri_prefix))
-        return await asyncio.to_thread(self._ingest, sources, tenant, frozenset(groups), dry_run, tell)
+        return await asyncio.to_thread(self._ingest, sources, tenant, groups, dry_run, tell)
 
     def _ingest(
         self, sources: Sequence[Source], tenant: str, groups: frozenset[str], dry_run: bool, tell: Tell
@@ -159,8 +162,11 @@ class AsyncEngine:
             )
         if len(text) > limit:
             raise QuestionError(f"The question has {len(text):,} characters; the limit is {limit:,}.", "Shorten it.")
-        if not any(c.isalnum() for c in clean):
+        words = fold.tokens(clean)
+        if not words:
             raise QuestionError("The question holds no word to look for.", "Write it in words.")
+        if all(word.stop for word in words):
+            raise QuestionError("The question has only words that stand on every page.", "Say what it is about.")
         return Query(clean, scope or Scope())
 
     def _stages(self, query: Query) -> Stages:
@@ -176,6 +182,7 @@ class AsyncEngine:
             verify=verify,
             review=partial(review, policy=grounding),
             place=self._placer(query.scope),
+            models={"embedder": self.embedder.name, "confidence": self.gather.confidence.name},
             keep=self._keep,
         )
 

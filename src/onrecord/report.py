@@ -34,6 +34,7 @@ def record(r: Record) -> Json:
             {"text": d.draft.text, "quotes": [list(q) for q in d.draft.quotes], "why": d.why} for d in r.dropped
         ],
         "policy": r.policy,
+        "models": dict(r.models),
         "timings_ms": {stage: round(ms, 2) for stage, ms in r.timings_ms.items()},
         "error": r.error or None,
     }

@@ -330,7 +330,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The audit record of one question: what was asked, found, said, dropped, and under which policy."""
+    """The audit record of one question: what was asked, found, said and dropped, under which policy and models."""
 
     id: str
     asked: datetime
@@ -339,6 +339,7 @@ class Record:
     evidence: Evidence
     dropped: tuple[Dropped, ...]
     policy: str
+    models: Mapping[str, str]
     threshold: float
     timings_ms: Mapping[str, float]
     error: str = ""

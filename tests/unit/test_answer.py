@@ -394,7 +394,7 @@ def stages(kept: list[Record], drafts: Sequence[Draft], strong: bool = True, fai
     async def reviewed(asked: Plan, evidence: Evidence, claims: Sequence[object]) -> object:
         return await review(asked, evidence, claims, Grounding(threshold=0.5))
 
-    return Stages(planned, gathered, answered, verify, reviewed, lambda *_: None, keep)
+    return Stages(planned, gathered, answered, verify, reviewed, lambda *_: None, {}, keep)
 
 
 GOOD = Draft(

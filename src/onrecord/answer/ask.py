@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -36,7 +36,10 @@ from onrecord.types import (
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """What answers a question. Each can be wrapped (cache, retry, budget, trace) without the path knowing."""
+    """What answers a question. Each can be wrapped (cache, retry, budget, trace) without the path knowing.
+
+    `models` names what judged and embedded, for the audit record.
+    """
 
     plan: Planner
     gather: Gatherer
@@ -44,6 +47,7 @@ class Stages:
     verify: Callable[[Draft, Sequence[Citation], Evidence], Awaitable[Verdict]]
     review: Callable[[Plan, Evidence, Sequence[Claim]], Awaitable[Review]]
     place: Placer
+    models: Mapping[str, str]
     keep: Callable[[Record], Awaitable[None]]
 
 
@@ -53,6 +57,7 @@ class _Trail:
 
     query: Query
     policy: Policy
+    models: Mapping[str, str]
     asked: datetime = field(default_factory=lambda: datetime.now(UTC))
     evidence: Evidence = field(default_factory=lambda: Evidence(()))
     outcome: Answer | Refusal | None = None
@@ -77,6 +82,7 @@ class _Trail:
             evidence=self.evidence,
             dropped=tuple(self.dropped),
             policy=self.policy.hash,
+            models=self.models,
             threshold=self.policy.grounding.threshold,
             timings_ms=timings,
             error=self.error,
@@ -89,7 +95,7 @@ async def ask(query: Query, stages: Stages, policy: Policy) -> AsyncGenerator[Ev
     A claim that was yielded is never taken back. Whatever happens, a reader who leaves and a stage that fails
     included, exactly one audit record is kept.
     """
-    trail = _Trail(query, policy)
+    trail = _Trail(query, policy, stages.models)
     try:
         plan = await stages.plan(query)
         trail.lap("plan")

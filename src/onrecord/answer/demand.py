@@ -37,6 +37,11 @@ class Demand:
         said = "".join(fresh)
         return not any(pattern.search(said) for pattern in SHOWS[self.asked])
 
+    def leads(self, text: str) -> bool:
+        """Whether a text begins with a thing that the question names: it is likely to be about it."""
+        first = next(iter(fold.tokens(text[:80])), None)
+        return first is not None and any(first.terms[0] == token.terms[0] for token in self.exact)
+
     def clashes(self, terms: frozenset[str], context: frozenset[str]) -> bool:
         """Whether the terms name another year, number or identifier where the question's own is nowhere around."""
         return any(

@@ -95,6 +95,7 @@ def weigh(
     exact      share of the identifiers, numbers and names that the passage or its headings hold to the letter
     pointed    the same for the unit and its headings
     clashes    whether the unit, or the row's first cell, names another year or identifier of the same shape instead
+    leads      whether the unit, or the row, begins with an identifier, number or name of the question
     lacks      whether the unit holds nothing of the kind that is asked for (a number, a time, a person, a reason)
     rank       1 for the best passage, 1/2 for the second, ...
     dense      cosine of question and passage
@@ -142,6 +143,7 @@ def weigh(
                         "exact": float(exact.mean()) if len(exact) else 1.0,
                         "pointed": float(pointed.mean()) if len(pointed) else 1.0,
                         "clashes": float(demand.clashes(unit.terms, around | unit.terms) or demand.clashes(key, key)),
+                        "leads": float(demand.leads(unit.text)),
                         "lacks": float(demand.lacks(unit.text)),
                         "rank": 1.0 / (1 + n),
                         "dense": max(0.0, passage.signals.get("cosine", 0.0)),
