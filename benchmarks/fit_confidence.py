@@ -28,7 +28,7 @@ from onrecord.answer.demand import demand
 from onrecord.answer.units import units_of
 from onrecord.answer.weigh import digest, encode, unsupported, weigh
 from onrecord.models.local import MiniLM
-from onrecord.policy import Policy
+from onrecord.policy import Chunking, Policy
 from onrecord.retrieve.rank import Question
 from onrecord.types import Chunk, Document, Parsed, Passage, Scope, Section, Span
 
@@ -73,8 +73,7 @@ def judge_rows(folder: pathlib.Path, model: MiniLM) -> list[dict[str, Any]]:
         random.Random(0).shuffle(pairs)
         pairs = pairs[:PER_SOURCE]
         counts = collections.Counter(t for row in pairs for t in set(fold.terms(row["passage"])))
-        for row in pairs:
-            out.append(pair_row(row, source, model, counts, len(pairs)))
+        out += [pair_row(row, source, model, counts, len(pairs)) for row in pairs]
         print(source, len(pairs), flush=True)
     return out
 
@@ -84,7 +83,7 @@ def pair_row(
 ) -> dict[str, Any]:
     text = row["passage"]
     parsed = Parsed(text, "", "text/plain", "utf-8", (Section((), Span(0, len(text)), "prose"),))
-    (cut, *_) = chunking.cut(parsed, chunking.Chunking(content=10_000), model.count)
+    (cut, *_) = chunking.cut(parsed, Chunking(content=10_000), model.count)
     owner = Document("d", "default", "d", "")
     piece = Chunk(
         0,
@@ -174,8 +173,9 @@ def cached(name: str, make: Any) -> list[dict[str, Any]]:
             digest_.update(path.read_bytes())
     path = ROOT / f"results/rows-{name}-{digest_.hexdigest()[:12]}.pickle"
     if path.exists():
-        return pickle.loads(path.read_bytes())
-    rows = make()
+        kept: list[dict[str, Any]] = pickle.loads(path.read_bytes())
+        return kept
+    rows: list[dict[str, Any]] = make()
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(pickle.dumps(rows))
     return rows
@@ -184,8 +184,10 @@ def cached(name: str, make: Any) -> list[dict[str, Any]]:
 UNIT = tuple(
     "coverage context similar semantic lacks clashes leads pointed rank asks brief dense exact poorest".split()
 )
-SUPPORT = tuple(
-    "unit coverage context passage similar semantic nearest weakest exact pointed clashes leads lacks dense absent poorest".split()
+SUPPORT = (
+    "unit",
+    *(name for name in UNIT if name not in ("rank", "asks", "brief")),
+    *("passage", "nearest", "weakest", "absent"),
 )
 
 
@@ -220,16 +222,14 @@ def report(name: str, rows: list[dict[str, Any]], unit: Logistic, support: Logis
     for c, row in scored:
         if not row["answerable"]:
             kinds[row["kind"]].append(c)
-    line = f"{name:28} n {len(rows):5} AUROC {quality.auroc(yes, no):.3f}; refused at 90%: {quality.refused_at(yes, no, 0.9):.3f}, at 80%: {quality.refused_at(yes, no, 0.8):.3f}"
-    print(line, {k: round(quality.auroc(yes, v), 3) for k, v in kinds.items()})
-    top = [
-        row["gold"][max(range(len(row["units"])), key=lambda i: unit(row["units"][i]))]
-        for row in rows
-        if row["answerable"] and any(row["gold"])
-    ]
+    apart = {k: round(quality.auroc(yes, v), 3) for k, v in kinds.items()}
+    refused = ", ".join(f"{quality.refused_at(yes, no, share):.3f} at {share:.0%}" for share in (0.8, 0.9))
     print(
-        f"{'':28} best unit is gold where one is there: {np.mean(top):.3f} of {len(top)}; none there: {sum(row['answerable'] and not any(row['gold']) for row in rows)}"
+        f"{name:28} n {len(rows):5} AUROC {quality.auroc(yes, no):.3f} {apart}; answerable refused {refused} of the rest"
     )
+    held = [row for row in rows if row["answerable"] and any(row["gold"])]
+    first = [row["gold"][int(np.argmax([unit(u) for u in row["units"]]))] for row in held]
+    print(f"{'':28} the best unit is a gold one in {np.mean(first):.3f} of the {len(held)} where one was found")
 
 
 def main() -> None:
@@ -255,7 +255,7 @@ def main() -> None:
             y.append(gold)
             w.append(weight)
     unit = model_of(logistic(matrix(x, UNIT), np.array(y, float), np.array(w), args.ridge), UNIT)
-    tops = [(best(row, unit), row["answerable"], weight) for row, weight in train if row["units"]]
+    tops = [(top, row["answerable"], weight) for row, weight in train if (top := best(row, unit)) is not None]
     fitted = logistic(
         matrix([t for t, _, _ in tops], SUPPORT),
         np.array([a for _, a, _ in tops], float),
@@ -272,7 +272,7 @@ def main() -> None:
     if args.write:
         body = {
             "name": hashlib.sha256(repr((unit, support)).encode()).hexdigest()[:8],
-            "trained_on": "handbook-questions.jsonl split dev; judge_train answerability, permissive part, train split: "
+            "trained_on": "handbook-questions.jsonl, split dev; judge_train answerability, split train: "
             + ", ".join(SOURCES),
             "unit": {
                 "intercept": round(unit.intercept, 4),

@@ -151,9 +151,8 @@ def table(results: list[Result]) -> None:
         print(f"{kind:16}{len(group):4d}{found}{refused:9.3f}{overlap:9.3f}{valid:7.3f}")
     yes = [r.record.evidence.confidence for r in results if r.question["answerable"]]
     no = [r.record.evidence.confidence for r in results if not r.question["answerable"]]
-    print(
-        f"AUROC of the confidence {auroc(yes, no):.3f}; answerable refused at 90% of the rest: {refused_at(yes, no, 0.9):.3f}"
-    )
+    cost = refused_at(yes, no, 0.9)
+    print(f"AUROC of the confidence {auroc(yes, no):.3f}; answerable refused where 90% of the rest are: {cost:.3f}")
     print("share refused at a threshold of")
     for threshold in (0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7):
         shares = (f"{k} {sum(r.record.evidence.confidence < threshold for r in g) / len(g):.2f}" for k, g in groups)

@@ -323,7 +323,8 @@ class Engine:
         return self._portal.call(self._engine.answers, scope, limit)
 
     def answer(self, id: str, scope: Scope | None = None) -> dict[str, Any] | None:
-        return self._portal.call(self._engine.answer, id, scope)
+        found: dict[str, Any] | None = self._portal.call(self._engine.answer, id, scope)
+        return found
 
     def reindex(self) -> None:
         self._portal.call(self._engine.reindex)
