@@ -224,9 +224,7 @@ def report(name: str, rows: list[dict[str, Any]], unit: Logistic, support: Logis
             kinds[row["kind"]].append(c)
     apart = {k: round(quality.auroc(yes, v), 3) for k, v in kinds.items()}
     refused = ", ".join(f"{quality.refused_at(yes, no, share):.3f} at {share:.0%}" for share in (0.8, 0.9))
-    print(
-        f"{name:28} n {len(rows):5} AUROC {quality.auroc(yes, no):.3f} {apart}; answerable refused {refused} of the rest"
-    )
+    print(f"{name:28} n {len(rows):5} AUROC {quality.auroc(yes, no):.3f} {apart}; answerable refused {refused}")
     held = [row for row in rows if row["answerable"] and any(row["gold"])]
     first = [row["gold"][int(np.argmax([unit(u) for u in row["units"]]))] for row in held]
     print(f"{'':28} the best unit is a gold one in {np.mean(first):.3f} of the {len(held)} where one was found")
