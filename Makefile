@@ -4,20 +4,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench lock clean
+.PHONY: help setup demo test check format docs bench lock clean
 
 help:  ## This list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
 # Remade when the project's dependencies change.
 $(VENV)/.ready: pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "OnRecord needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	$(BIN)/onrecord --quiet models pull
 	@touch $@
 
 setup: $(VENV)/.ready  ## A virtual environment with everything, and the model's weights
+	@$(BIN)/onrecord --quiet models pull
 
 demo: setup  ## A question that the bundled handbook answers, and one that it doesn't
 	@$(BIN)/onrecord demo
@@ -35,6 +37,9 @@ format: setup  ## Format and mend what can be mended
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+docs: setup  ## Run the examples of the documentation and write down what they print
+	$(BIN)/python tests/test_docs.py
+
 bench: setup  ## Speed against the bare engines, and answers against the questions
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/quality.py handbook
@@ -46,4 +51,4 @@ lock:  ## Pin all dependencies anew
 		pyproject.toml -o requirements.lock
 
 clean:  ## Remove what was built
-	rm -rf $(VENV) dist results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist results .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby, islice, pairwise
 
 from onrecord.policy import Chunking
 from onrecord.sentences import sentences, trimmed
@@ -22,6 +22,7 @@ Count = Callable[[Sequence[str]], list[int]]
 
 _CODE_UNIT_LINES = 8
 _CHARS_PER_TOKEN = 10
+_SLICE, _SLICES = 10_000, 256
 _OPENING = re.compile(r"[*_`~\[]{1,4}\Z")
 _CLOSING = re.compile(r"(?:[*_`~]{1,3}|\]\([^()\s]*\)|\]\[[^\[\]]*\])+")
 _GAP = re.compile(r"[\s、，；]")
@@ -77,13 +78,15 @@ def breadcrumb(title: str, path: Sequence[str], budget: int, count: Count) -> st
     is left out or cut is marked with an ellipsis.
     """
     levels = [level for level, _ in groupby([title, *path]) if level.strip()]
-    last = len(levels) - 1
+    if not levels:
+        return ""
+    last, whole = len(levels) - 1, " > ".join(levels)
 
     def fits(text: str) -> bool:
         return count([text])[0] <= budget
 
-    if not levels or fits(whole := " > ".join(levels)):
-        return whole if levels else ""
+    if fits(whole):
+        return whole
     if not fits(_joined(levels, {last})):
         return _shorten(levels[last], budget, count)
     kept = {last}
@@ -97,7 +100,8 @@ def embedded_texts(cuts: Sequence[Cut], parsed: Parsed, chunking: Chunking, coun
     """What is embedded for each chunk, in one window or several; together they hold all of its units.
 
     A window is the breadcrumb, the tail of what stands before it in the same section, and some units, of which an
-    oversized one is spread over several windows. A table's windows have its header instead of a tail.
+    oversized one is spread over several windows. A table's windows have its header instead of a tail, cut where it
+    would leave too little room for rows.
     """
     seen, count = view(parsed.text, parsed.markup), _measure(count)
     crumbs = {path: breadcrumb(parsed.title, path, chunking.breadcrumb, count) for path in {c.path for c in cuts}}
@@ -328,10 +332,16 @@ def _units(group: Sequence[_Piece]) -> tuple[Span, ...]:
 
 
 def _measure(count: Count) -> Count:
-    """Counts at least a token for every ten characters: to some models a long word is one unknown token."""
+    """Counts at least a token for every ten characters: to some models a long word is one unknown token.
+
+    Texts are counted in slices and few at a time, because a tokenizer needs a hundred times their memory.
+    """
 
     def tokens(texts: Sequence[str]) -> list[int]:
-        return [max(n, len(text) // _CHARS_PER_TOKEN) for n, text in zip(count(texts), texts, strict=True)]
+        slices = [text[at : at + _SLICE] for text in texts for at in range(0, len(text), _SLICE)]
+        counted = iter([n for at in range(0, len(slices), _SLICES) for n in count(slices[at : at + _SLICES])])
+        sizes = [sum(islice(counted, -(-len(text) // _SLICE))) for text in texts]
+        return [max(size, len(text) // _CHARS_PER_TOKEN) for size, text in zip(sizes, texts, strict=True)]
 
     return tokens
 

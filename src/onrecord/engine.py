@@ -7,14 +7,17 @@ and inside other event loops alike.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import ExitStack, aclosing, suppress
+from copy import copy
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ParamSpec, Self, TypeVar
 
+from anyio import CancelScope
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from onrecord import fold, report, wiring
@@ -35,12 +38,14 @@ from onrecord.record.database import Database
 from onrecord.record.read import Counts, DocumentRow
 from onrecord.retrieve.decompose import plan
 from onrecord.retrieve.search import Search
-from onrecord.sources import Source, expand
+from onrecord.sources import expand
 from onrecord.spans import codec, place
 from onrecord.types import Event, Finished, Place, Plan, Query, Ranking, Record, Scope, Span, Version
 
 Paths = str | Path | Iterable[str | Path]
 Tell = Callable[[Progress], None]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class AsyncEngine:
@@ -57,10 +62,14 @@ class AsyncEngine:
         settings = wiring.Settings.from_environment()
         self.policy = policy or settings.policy()
         self.database = Database(wiring.store_url(store or settings.store), create=create)
-        chosen = embedder or settings.embedder
-        self.embedder = wiring.embedder(chosen, settings.api_key) if isinstance(chosen, str) else chosen
-        write.bind_model(self.database, self.embedder.name)
-        self.index = LocalIndex(self.database, self.embedder.name, self.embedder.dim)
+        try:
+            chosen = embedder or settings.embedder
+            self.embedder = wiring.embedder(chosen, settings.api_key) if isinstance(chosen, str) else chosen
+            write.bind_model(self.database, self.embedder.name)
+            self.index = LocalIndex(self.database, self.embedder.name, self.embedder.dim)
+        except BaseException:
+            self.close()
+            raise
         self.searcher = Search(self.index, self.embedder, partial(read.find_chunks, self.database), self.policy)
         encoder = wiring.token_embedder(self.embedder)
         self.gather = Gather(self.searcher, self.index, encoder, shipped(), self.policy)
@@ -88,24 +97,18 @@ class AsyncEngine:
     ) -> Summary:
         """Takes files and folders in. What can't be taken is listed in the summary; the rest goes in.
 
-        Raises UsageError for a missing path, StoreError, ModelError. Committed documents stay whatever is raised.
+        Raises UsageError for a missing path, StoreError, ModelError. Committed documents stay whatever is raised;
+        where it is cancelled it ends between two documents.
         """
         groups = frozenset(groups)
         if any(not group.isprintable() or not group.strip() for group in groups):
             raise UsageError("A group's name is empty or has control characters.", "Use letters, digits, - and _.")
         named = [paths] if isinstance(paths, str | Path) else list(paths)
-        sources = list(expand([Path(p) for p in named], uri_prefix))
-        return await asyncio.to_thread(self._ingest, sources, tenant, groups, dry_run, tell)
-
-    def _ingest(
-        self, sources: Sequence[Source], tenant: str, groups: frozenset[str], dry_run: bool, tell: Tell
-    ) -> Summary:
-        job = Ingest(self.database, wiring.parser(), self.embedder, self.policy, dry_run)
-        try:
-            return job.run(sources, tenant, groups, tell)
-        finally:
-            if not dry_run:
-                self.index.catch_up()
+        sources = expand([Path(p) for p in named], uri_prefix)
+        stop = threading.Event()
+        job = Ingest(self.database, wiring.parser(), self.embedder, self.policy, dry_run, stop.is_set)
+        run = partial(job.run, sources, tenant, groups, tell)
+        return await _to_its_end(asyncio.to_thread(run if dry_run else partial(self._changing, run)), stop.set)
 
     async def documents(self, scope: Scope | None = None, prefix: str = "") -> list[DocumentRow]:
         return await asyncio.to_thread(read.find_documents, self.database, scope or Scope(), prefix)
@@ -122,35 +125,40 @@ class AsyncEngine:
 
     async def withdraw(self, uri: str, tenant: str = "default") -> bool:
         """Hides a document from now on. False where there is none in force."""
-        return await asyncio.to_thread(self._changing, write.withdraw, tenant, uri)
+        return await asyncio.to_thread(self._changing, partial(write.withdraw, self.database, tenant, uri))
 
     async def delete(self, uri: str, tenant: str = "default") -> bool:
         """Erases a document and every trace of it. False where there is none."""
-        return await asyncio.to_thread(self._changing, write.erase, tenant, uri)
+        return await asyncio.to_thread(self._changing, partial(write.erase, self.database, tenant, uri))
 
-    def _changing(self, change: Callable[[Database, str, str], bool], tenant: str, uri: str) -> bool:
-        done = change(self.database, tenant, uri)
-        if done:
+    def _changing(self, change: Callable[[], T]) -> T:
+        try:
+            return change()
+        finally:
+            # what was committed before an error is to be found, and what was erased isn't
             self.index.catch_up()
-        return done
 
     # ------------------------------------------------------------ questions
 
     async def search(self, query: str, scope: Scope | None = None, k: int = 10) -> Ranking:
-        """The `k` best passages with every number that placed them. Raises QuestionError."""
+        """The `k` best passages with every number that placed them. Raises QuestionError, UsageError."""
+        if k < 1:
+            raise UsageError(f"{k} passages can't be found.", "Ask for one or more.")
         return await self.searcher(replace(self._query(query, scope), k=k))
 
     async def ask_events(self, question: str, scope: Scope | None = None) -> AsyncGenerator[Event, None]:
         """The stream of one question. Raises QuestionError before the first event."""
         query = self._query(question, scope)
-        async for event in ask(query, self._stages(query), self.policy):
-            yield event
+        async with aclosing(ask(query, self._stages(query), self.policy)) as events:
+            async for event in events:
+                yield event
 
     async def ask(self, question: str, scope: Scope | None = None) -> Record:
         """The finished record of one question: its `outcome` is an Answer or a Refusal. Raises QuestionError."""
-        async for event in self.ask_events(question, scope):
-            if isinstance(event, Finished):
-                return event.record
+        async with aclosing(self.ask_events(question, scope)) as events:
+            async for event in events:
+                if isinstance(event, Finished):
+                    return event.record
         raise AssertionError("a stream ends with Finished or raises")
 
     def _query(self, text: str, scope: Scope | None) -> Query:
@@ -192,14 +200,11 @@ class AsyncEngine:
         @cache
         def opened(version_id: str) -> tuple[Version, str] | None:
             version = read.version(self.database, version_id, scope)
-            if version is None:
-                return None
-            source = version.text
-            if version.runs:
-                data = read.original(self.database, version_id, scope)
-                name, mark = codec(version.encoding)
-                source = (data or mark)[len(mark) :].decode(name)
-            return version, source
+            if version is None or not version.runs:
+                return (version, version.text) if version else None
+            data = read.original(self.database, version_id, scope)
+            name, mark = codec(version.encoding)
+            return (version, data[len(mark) :].decode(name)) if data is not None else None
 
         def find(version_id: str, span: Span) -> Place | None:
             found = opened(version_id)
@@ -210,11 +215,11 @@ class AsyncEngine:
     async def _keep(self, record: Record) -> None:
         body = report.record(record)
         scope = record.query.scope
-        kept = asyncio.to_thread(
+        put = partial(
             answers.put, self.database, record.id, scope, record.asked, body["outcome"], body, record.versions
         )
         # a reader who leaves cancels the question, not its record
-        await asyncio.shield(asyncio.ensure_future(kept))
+        await _to_its_end(asyncio.to_thread(put))
 
     # ------------------------------------------------------------ audit and upkeep
 
@@ -245,11 +250,13 @@ class AsyncEngine:
         }
 
     def with_policy(self, policy: Policy) -> AsyncEngine:
-        """The same store and models under another policy. Raises UsageError where chunks would have to be cut anew."""
+        """The same store and models under another policy; closing one closes the other.
+
+        Raises UsageError where chunks would have to be cut anew.
+        """
         if policy.chunking != self.policy.chunking:
             raise UsageError("Another chunking needs another store.", "Ingest the documents into one of its own.")
-        other = object.__new__(AsyncEngine)
-        other.__dict__.update(self.__dict__)
+        other = copy(self)
         other.policy = policy
         other.searcher = replace(self.searcher, policy=policy)
         other.gather = replace(self.gather, policy=policy, retrieve=other.searcher)
@@ -257,17 +264,14 @@ class AsyncEngine:
 
 
 class Engine:
-    """The blocking form of `AsyncEngine`, method for method; usable as a context manager."""
+    """The blocking form of `AsyncEngine`, method for method; usable as a context manager and from any thread."""
 
     def __init__(self, **options: Any) -> None:
+        self._engine = AsyncEngine(**options)
         self._exits = ExitStack()
-        self._portal: BlockingPortal = self._exits.enter_context(start_blocking_portal())
-        try:
-            self._engine = AsyncEngine(**options)
-        except BaseException:
-            self._exits.close()
-            raise
+        # closed in the opposite order: what is under way ends before the store closes
         self._exits.callback(self._engine.close)
+        self._portal: BlockingPortal = self._exits.enter_context(start_blocking_portal())
 
     def __enter__(self) -> Self:
         return self
@@ -280,14 +284,25 @@ class Engine:
     def close(self) -> None:
         self._exits.close()
 
+    def _call(self, function: Callable[P, Awaitable[T]], *args: P.args, **options: P.kwargs) -> T:
+        try:
+            future = self._portal.start_task_soon(partial(function, *args, **options))
+        except RuntimeError:
+            raise UsageError("The store was closed.", "Open it again.") from None
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()  # Ctrl-C came to this thread alone
+            raise
+
     def ingest(self, paths: Paths, **options: Any) -> Summary:
-        return self._portal.call(partial(self._engine.ingest, paths, **options))
+        return self._call(self._engine.ingest, paths, **options)
 
     def search(self, query: str, scope: Scope | None = None, k: int = 10) -> Ranking:
-        return self._portal.call(self._engine.search, query, scope, k)
+        return self._call(self._engine.search, query, scope, k)
 
     def ask(self, question: str, scope: Scope | None = None) -> Record:
-        return self._portal.call(self._engine.ask, question, scope)
+        return self._call(self._engine.ask, question, scope)
 
     def ask_events(self, question: str, scope: Scope | None = None) -> Iterator[Event]:
         """The stream of one question; leaving it early ends the question and keeps its record."""
@@ -295,39 +310,58 @@ class Engine:
         try:
             while True:
                 try:
-                    yield self._portal.call(stream.__anext__)
+                    yield self._call(stream.__anext__)
                 except StopAsyncIteration:
                     return
         finally:
-            self._portal.call(stream.aclose)
+            with suppress(UsageError):  # the store was closed, and with it the question
+                self._call(stream.aclose)
 
     def documents(self, scope: Scope | None = None, prefix: str = "") -> list[DocumentRow]:
-        return self._portal.call(self._engine.documents, scope, prefix)
+        return self._call(self._engine.documents, scope, prefix)
 
     def history(self, uri: str, scope: Scope | None = None) -> list[Version]:
-        return self._portal.call(self._engine.history, uri, scope)
+        return self._call(self._engine.history, uri, scope)
 
     def version(self, version_id: str, scope: Scope | None = None) -> Version | None:
-        return self._portal.call(self._engine.version, version_id, scope)
+        return self._call(self._engine.version, version_id, scope)
 
     def original(self, version_id: str, scope: Scope | None = None) -> bytes | None:
-        return self._portal.call(self._engine.original, version_id, scope)
+        return self._call(self._engine.original, version_id, scope)
 
     def withdraw(self, uri: str, tenant: str = "default") -> bool:
-        return self._portal.call(self._engine.withdraw, uri, tenant)
+        return self._call(self._engine.withdraw, uri, tenant)
 
     def delete(self, uri: str, tenant: str = "default") -> bool:
-        return self._portal.call(self._engine.delete, uri, tenant)
+        return self._call(self._engine.delete, uri, tenant)
 
     def answers(self, scope: Scope | None = None, limit: int = 50) -> list[AnswerRow]:
-        return self._portal.call(self._engine.answers, scope, limit)
+        return self._call(self._engine.answers, scope, limit)
 
     def answer(self, id: str, scope: Scope | None = None) -> dict[str, Any] | None:
-        found: dict[str, Any] | None = self._portal.call(self._engine.answer, id, scope)
+        found: dict[str, Any] | None = self._call(self._engine.answer, id, scope)
         return found
 
     def reindex(self) -> None:
-        self._portal.call(self._engine.reindex)
+        self._call(self._engine.reindex)
 
     def status(self) -> Mapping[str, Any]:
-        return self._portal.call(self._engine.status)
+        return self._call(self._engine.status)
+
+    def with_policy(self, policy: Policy) -> Engine:
+        """As `AsyncEngine.with_policy`."""
+        other = copy(self)
+        other._engine = self._engine.with_policy(policy)
+        return other
+
+
+async def _to_its_end(work: Coroutine[Any, Any, T], cancelled: Callable[[], object] = lambda: None) -> T:
+    """Work that is not cut short where its caller is cancelled; it is told of that, and waited for."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        cancelled()
+        with CancelScope(shield=True):
+            await asyncio.wait([task])
+        raise

@@ -10,7 +10,9 @@ import logging
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Literal
 
 from onrecord import chunk as chunking
 from onrecord import fold
@@ -29,6 +31,8 @@ _log = logging.getLogger(__name__)
 # How much is held back to embed texts of like length together: enough to fill batches, little enough to forget.
 _BATCH_TEXTS = 512
 _BATCH_CHARS = 4_000_000
+# How many texts are embedded before it is asked again whether to stop: a fraction of a second.
+_SLICE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +44,10 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What became of one file: added, updated, unchanged or rejected."""
+    """What became of one file."""
 
     uri: str
-    outcome: str
+    outcome: Literal["added", "updated", "unchanged", "rejected"]
     chunks: int = 0
 
 
@@ -63,19 +67,31 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
+    """A version to be committed, and the texts of its windows by key. `known`: another one is in force."""
+
     new: NewVersion
     texts: dict[str, str]
     known: bool
 
 
+class _Stopped(Exception):
+    """Somebody asked to stop."""
+
+
 class Ingest:
-    """Ingests into one store with one parser, embedder and policy."""
+    """Ingests into one store with one parser, embedder and policy, until it is through or `stopped()`."""
 
     def __init__(
-        self, database: Database, parser: Parser, embedder: Embedder, policy: Policy, dry_run: bool = False
+        self,
+        database: Database,
+        parser: Parser,
+        embedder: Embedder,
+        policy: Policy,
+        dry_run: bool = False,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._database, self._parser, self._embedder = database, parser, embedder
-        self._policy, self._dry_run = policy, dry_run
+        self._policy, self._dry_run, self._stopped = policy, dry_run, stopped
         self._chunking = policy.chunking.fitting(embedder.max_tokens)
         if self._chunking != policy.chunking:
             _log.warning(
@@ -89,10 +105,32 @@ class Ingest:
     def run(
         self, sources: Iterable[Source], tenant: str, groups: frozenset[str], tell: Callable[[Progress], None]
     ) -> Summary:
-        """Takes every source that can be taken; `tell` hears of each once it is committed or turned away."""
+        """Takes every source that can be taken; `tell` hears of each once it is committed or turned away.
+
+        Sources are read one by one, so that any number of them may come. When it is stopped, that is between two
+        documents, and the summary is that of the ones before.
+        """
         started, summary = time.perf_counter(), Summary()
+        with suppress(_Stopped):
+            self._take(sources, tenant, groups, summary, tell)
+        summary.seconds = time.perf_counter() - started
+        return summary
+
+    def _take(
+        self,
+        sources: Iterable[Source],
+        tenant: str,
+        groups: frozenset[str],
+        summary: Summary,
+        tell: Callable[[Progress], None],
+    ) -> None:
         pending: list[_Prepared] = []
         for source in sources:
+            self._check()
+            # the second of two files under one uri is to be compared with the first
+            if _is_full(pending) or any(p.new.uri == source.uri for p in pending):
+                self._commit(pending, summary, tell)
+                pending = []
             try:
                 prepared = self._prepare(source, tenant, groups)
             except RejectedInput as error:
@@ -102,14 +140,13 @@ class Ingest:
             if prepared is None:
                 summary.unchanged += 1
                 tell(Progress(source.uri, "unchanged"))
-                continue
-            pending.append(prepared)
-            if _size(pending) >= _BATCH_TEXTS or sum(len(p.new.text) for p in pending) >= _BATCH_CHARS:
-                self._commit(pending, summary, tell)
-                pending = []
+            else:
+                pending.append(prepared)
         self._commit(pending, summary, tell)
-        summary.seconds = time.perf_counter() - started
-        return summary
+
+    def _check(self) -> None:
+        if self._stopped():
+            raise _Stopped
 
     # ------------------------------------------------------------ one file
 
@@ -144,29 +181,32 @@ class Ingest:
     # ------------------------------------------------------------ many files
 
     def _commit(self, pending: list[_Prepared], summary: Summary, tell: Callable[[Progress], None]) -> None:
-        if not pending:
-            return
         model = self._embedder.name
         texts = {key: text for p in pending for key, text in p.texts.items()}
-        missing = sorted(write.missing_vectors(self._database, model, list(texts)))
-        vectors = self._embed(missing, texts)
-        fresh = set(missing)
+        missing = write.missing_vectors(self._database, model, list(texts))
+        vectors = {} if self._dry_run else self._embed({key: texts[key] for key in sorted(missing)})
         for p in pending:
+            self._check()
             if not self._dry_run:
                 write.put(self._database, p.new, model, {key: vectors[key] for key in p.texts if key in vectors})
             summary.added += not p.known
             summary.updated += p.known
             summary.chunks += len(p.new.chunks)
-            embedded = sum(1 for c in p.new.chunks if any(key in fresh for key in c.keys))
-            summary.embedded += embedded
-            summary.reused += len(p.new.chunks) - embedded
+            for chunk in p.new.chunks:
+                made = not missing.isdisjoint(chunk.keys)
+                summary.embedded += made
+                summary.reused += not made
+                missing.difference_update(chunk.keys)
             tell(Progress(p.new.uri, "updated" if p.known else "added", len(p.new.chunks)))
 
-    def _embed(self, keys: list[str], texts: dict[str, str]) -> dict[str, Floats]:
-        if self._dry_run or not keys:
-            return {}
-        vectors = self._embedder.embed([texts[key] for key in keys], "document")
-        return dict(zip(keys, vectors, strict=True))
+    def _embed(self, texts: dict[str, str]) -> dict[str, Floats]:
+        vectors: dict[str, Floats] = {}
+        keys = list(texts)
+        for at in range(0, len(keys), _SLICE):
+            self._check()
+            some = keys[at : at + _SLICE]
+            vectors.update(zip(some, self._embedder.embed([texts[key] for key in some], "document"), strict=True))
+        return vectors
 
 
 def _new_chunks(cuts: list[chunking.Cut], parsed: Parsed, keys: list[tuple[str, ...]]) -> tuple[NewChunk, ...]:
@@ -198,5 +238,5 @@ def _key(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _size(pending: list[_Prepared]) -> int:
-    return sum(len(p.texts) for p in pending)
+def _is_full(pending: list[_Prepared]) -> bool:
+    return sum(len(p.texts) for p in pending) >= _BATCH_TEXTS or sum(len(p.new.text) for p in pending) >= _BATCH_CHARS

@@ -21,7 +21,7 @@ class _Tokens(Protocol):
 class Settings:
     """What the environment says. `embedder` is `local` or `openai:MODEL@URL`; the hash embedder is for tests."""
 
-    store: str
+    named_store: str | None
     embedder: str
     api_key: str | None
     max_file_bytes: int | None
@@ -29,11 +29,15 @@ class Settings:
     @classmethod
     def from_environment(cls) -> Settings:
         return cls(
-            store=os.environ.get("ONRECORD_STORE") or default_store(),
+            named_store=os.environ.get("ONRECORD_STORE") or None,
             embedder=os.environ.get("ONRECORD_EMBEDDER") or "local",
             api_key=os.environ.get("ONRECORD_EMBEDDER_KEY"),
             max_file_bytes=_number("ONRECORD_MAX_FILE_BYTES"),
         )
+
+    @property
+    def store(self) -> str:
+        return self.named_store or default_store()
 
     def policy(self) -> Policy:
         return Policy() if self.max_file_bytes is None else Policy().with_(limits={"file_bytes": self.max_file_bytes})
@@ -47,7 +51,9 @@ def default_store() -> str:
 
 def store_url(store: str) -> str:
     """A store as a URL; a plain path means an SQLite file there."""
-    return store if "://" in store else f"sqlite:///{Path(store).expanduser().absolute()}"
+    if "://" in store or store.startswith("sqlite:"):
+        return store
+    return f"sqlite:///{os.path.abspath(os.path.expanduser(store))}"
 
 
 def embedder(name: str, api_key: str | None = None) -> Embedder:
@@ -91,6 +97,7 @@ def _number(name: str) -> int | None:
     value = os.environ.get(name)
     if not value:
         return None
-    if not value.isdigit() or not int(value):
+    # a limit beyond 18 digits is no limit, and int() takes only so many
+    if not (value.isascii() and value.isdecimal() and 0 < len(value.lstrip("0")) <= 18):
         raise UsageError(f"{name}={value!r} is not a number of bytes.", "Write digits, such as 33554432.")
     return int(value)

@@ -15,4 +15,5 @@ def test_local_index(check: Check, way: str, tmp_path: Path, monkeypatch: pytest
     if way == "codes":
         monkeypatch.setattr(vectors, "EXACT_ROWS", 0)
         monkeypatch.setattr(vectors, "_FEW", 0)
+        monkeypatch.setattr(vectors, "RESCORED", 60)
     check(LocalIndex, tmp_path)

@@ -2,9 +2,16 @@
 
 import os
 import random
+import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing import get_context
+from multiprocessing.context import ForkServerProcess
+from multiprocessing.pool import Pool
 from pathlib import Path
+from types import ModuleType
+from unittest.mock import patch
 
 from onrecord.index.local import LocalIndex
 from onrecord.models.offline import HashEmbedder
@@ -12,11 +19,35 @@ from onrecord.record import write
 from onrecord.record.database import Database
 from onrecord.testing.record import Sample
 
-PROCESSES = get_context("forkserver")
-PROCESSES.set_forkserver_preload([__name__])
+_PROCESSES = get_context("forkserver")
+_PROCESSES.set_forkserver_preload([__name__])
 
 WORDS = ("amber", "basalt", "cobalt", "dolomite", "emerald", "feldspar", "granite", "hematite")
 EMBEDDER = HashEmbedder()
+
+
+def started(target: Callable[..., object], *args: object) -> ForkServerProcess:
+    with _preloaded():
+        process = _PROCESSES.Process(target=target, args=args)
+        process.start()
+    return process
+
+
+def pool(size: int) -> Pool:
+    with _preloaded():
+        return _PROCESSES.Pool(size)
+
+
+@contextmanager
+def _preloaded() -> Iterator[None]:
+    """Lets the server that forks find this module, and spares each process the import of what runs the tests."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):
+            yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def index(database: Database) -> LocalIndex:
@@ -48,7 +79,7 @@ def catch_up_at(folder: Path, moment: float) -> str:
 def text_of(number: int) -> list[str]:
     """The chunks of the numbered document, different each time."""
     rng = random.Random(number)
-    return [f"{number} " + " ".join(rng.choices(WORDS, k=rng.randint(1, 40))) for _ in range(rng.randint(1, 40))]
+    return [f"{number} " + " ".join(rng.choices(WORDS, k=rng.randint(1, 30))) for _ in range(rng.randint(1, 12))]
 
 
 def change_until_killed(folder: Path, start: int, acknowledged: Path) -> None:

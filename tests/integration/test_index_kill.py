@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from sqlalchemy import text
-from store_processes import PROCESSES, change_until_killed, index, text_of
+from store_processes import change_until_killed, index, started, text_of
 
 from onrecord.record import read
 from onrecord.testing.index import agree
@@ -22,12 +22,11 @@ def test_kill_9(tmp_path: Path) -> None:
     sample, log = Sample(tmp_path / "store"), tmp_path / "log"
     opened = index(sample.database)
     for kill in range(KILLS):
-        process = PROCESSES.Process(target=change_until_killed, args=(tmp_path / "store", kill * 100_000, log))
-        process.start()
+        process = started(change_until_killed, tmp_path / "store", kill * 100_000, log)
         size, until = _size(log), time.monotonic() + 20
         while _size(log) == size and time.monotonic() < until:
             time.sleep(0.002)
-        time.sleep(rng.uniform(0, 0.25))
+        time.sleep(rng.uniform(0, 0.15))
         process.kill()
         process.join()
         _whole(sample)

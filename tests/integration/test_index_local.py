@@ -5,12 +5,12 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 import tantivy
-from store_processes import PROCESSES, WORDS, catch_up_at, change_for, index, text_of
+from store_processes import WORDS, catch_up_at, change_for, index, pool, text_of
 
 from onrecord.errors import ModelMismatch, StoreError, StoreLocked
 from onrecord.index import local, vectors
@@ -32,6 +32,7 @@ def sample(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     if request.param == "codes":
         monkeypatch.setattr(vectors, "EXACT_ROWS", 5)
         monkeypatch.setattr(vectors, "_FEW", 5)
+        monkeypatch.setattr(vectors, "RESCORED", 20)
     made = Sample(tmp_path)
     yield made
     made.database.close()
@@ -459,12 +460,28 @@ def test_a_rebuild_doesnt_disturb_those_who_read(sample: Sample) -> None:
     agrees(reader, sample)
 
 
+def test_a_shelf_that_is_swept_away_while_it_is_opened(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = filled(sample)
+    whole, rebuilt = LocalIndex._opened, []
+
+    def slow(self: LocalIndex, stamp: local.Stamp) -> object:
+        if not rebuilt:
+            rebuilt.append(stamp)
+            opened.rebuild()
+        return whole(self, stamp)
+
+    monkeypatch.setattr(LocalIndex, "_opened", slow)
+    reader = index(sample.database)
+    assert reader._shelf.stamp == opened._shelf.stamp != rebuilt[0]
+    agrees(reader, sample)
+
+
 def test_two_processes_catch_up_at_once(tmp_path: Path) -> None:
     sample = Sample(tmp_path)
-    with PROCESSES.Pool(3) as pool:
+    with pool(3) as others:
         for n in range(4):
             sample.put(f"{n}", *text_of(n))
-            found = pool.starmap(catch_up_at, [(tmp_path, time.time() + 0.1)] * 3)
+            found = others.starmap(catch_up_at, [(tmp_path, time.time() + 0.1)] * 3)
             assert found == ["fresh"] * 3
             agrees(index(sample.database), sample)
     sample.database.close()
@@ -475,8 +492,8 @@ def test_a_reader_never_fails_while_another_process_writes(tmp_path: Path) -> No
     sample.put("0.txt", *text_of(0))
     opened, looks = index(sample.database), 0
     opened.catch_up()
-    with PROCESSES.Pool(1) as pool:
-        writer = pool.apply_async(change_for, (tmp_path, 3.0))
+    with pool(1) as others:
+        writer = others.apply_async(change_for, (tmp_path, 2.0))
         while not writer.ready():
             opened.refresh()
             for scope in (EVERYONE, MEMBERS):
@@ -486,7 +503,8 @@ def test_a_reader_never_fails_while_another_process_writes(tmp_path: Path) -> No
                     assert chunk.document.groups <= scope.groups
                     assert chunk.text.split()[0].isdecimal()
             if looks % 10 == 0:
-                index(Database(sample.database.url))
+                with closing(Database(sample.database.url)) as database:
+                    index(database)
             looks += 1
         assert writer.get() == "done"
     assert looks > 20

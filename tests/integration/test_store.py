@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from store_processes import PROCESSES, open_at
+from store_processes import open_at, pool
 
 from onrecord.errors import StoreError, StoreLocked, StoreTooNew, UsageError
 from onrecord.record import read
@@ -186,6 +186,17 @@ def test_foreign_keys_hold(database: Database) -> None:
 # ---------------------------------------------------------------- sharing
 
 
+def test_a_commit_by_anyone_else_is_noticed(url: str, database: Database) -> None:
+    other = Database(url)
+    seen = [database.data_version(), database.data_version()]
+    for who in (other, database):  # its own writes go through other connections
+        with who.writing() as db:
+            db.exec_driver_sql(f"INSERT INTO meta VALUES ('{id(who)}', '')")
+        seen.append(database.data_version())
+    assert seen[0] == seen[1] != seen[2] != seen[3]
+    other.close()
+
+
 def test_writers_queue(database: Database) -> None:
     order: list[str] = []
     started = threading.Event()
@@ -261,7 +272,7 @@ def test_more_threads_than_pooled_connections(database: Database) -> None:
 
 def test_a_fresh_file_that_another_holds_is_waited_for(url: str, tmp_path: Path) -> None:
     holder = sqlite3.connect(tmp_path / "store.db", isolation_level=None, check_same_thread=False)
-    holder.execute("BEGIN EXCLUSIVE")
+    holder.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreLocked):
         Database(url, busy_seconds=0.1)
     release = threading.Timer(0.2, holder.close)
@@ -278,7 +289,7 @@ def test_a_full_disk_is_told_of(database: Database) -> None:
 
 
 def test_many_may_open_a_store_that_isnt_there_yet(tmp_path: Path) -> None:
-    with PROCESSES.Pool(4) as pool:
+    with pool(4) as others:
         for n in range(6):
             calls = [(f"sqlite:///{tmp_path}/{n}.db", time.time() + 0.05)] * 4
-            assert pool.starmap(open_at, calls) == ["opened"] * 4
+            assert others.starmap(open_at, calls) == ["opened"] * 4

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from onrecord.errors import ModelMismatch, StoreLocked
+from onrecord.errors import ModelMismatch, StoreLocked, UsageError
 from onrecord.record import answers, codec, read, write
 from onrecord.record.schema import blobs, vectors
 from onrecord.testing.record import Sample
@@ -189,6 +189,16 @@ def test_regrouping(sample: Sample) -> None:
     assert held(sample, "documents") == 1
 
 
+@pytest.mark.parametrize("name", ["", "two\nlines", "nul\0", "\u2028"])
+def test_a_group_needs_a_name_that_can_be_shown(sample: Sample, name: str) -> None:
+    with pytest.raises(UsageError, match="name of a group"):
+        sample.put("a", "one", groups=("red", name))
+    sample.put("a", "one")
+    with pytest.raises(UsageError, match="name of a group"):
+        write.regroup(sample.database, "default", "a", frozenset({name}))
+    assert texts(sample) == {"one"}
+
+
 # ---------------------------------------------------------------- finding
 
 
@@ -258,7 +268,7 @@ def test_a_store_is_tied_to_one_model(sample: Sample) -> None:
     assert write.bound_model(sample.database) is None
     write.bind_model(sample.database, MODEL)
     write.bind_model(sample.database, MODEL)
-    with pytest.raises(ModelMismatch, match="reembed"):
+    with pytest.raises(ModelMismatch, match="come from the model hash-test"):
         write.bind_model(sample.database, "another")
     sample.put("a", "one")
     write.bind_model(sample.database, "another", switch=True)

@@ -23,9 +23,10 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
-def through_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+def through_codes(monkeypatch: pytest.MonkeyPatch, rescored: int = 40) -> None:
     monkeypatch.setattr(vectors, "EXACT_ROWS", 10)
     monkeypatch.setattr(vectors, "_FEW", 10)
+    monkeypatch.setattr(vectors, "RESCORED", rescored)
 
 
 def clustered(count: int, seed: int = 0, dim: int = DIM) -> Floats:
@@ -109,7 +110,7 @@ def test_nothing_on_the_far_side_is_found(shelf: Shelf) -> None:
 
 
 def test_recall_through_codes_is_that_of_a_full_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    through_codes(monkeypatch)
+    through_codes(monkeypatch, vectors.RESCORED)
     count = 20_000
     data, rng = clustered(count), np.random.default_rng(2)
     rare, restricted = rng.random(count) < 0.01, rng.random(count) < 0.1
@@ -129,7 +130,7 @@ def test_recall_through_codes_is_that_of_a_full_comparison(tmp_path: Path, monke
 
 
 def test_recall_under_a_filter_of_one_in_ten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    through_codes(monkeypatch)
+    through_codes(monkeypatch, vectors.RESCORED)
     count = 20_000
     data, rng = clustered(count, seed=5), np.random.default_rng(3)
     mine = rng.random(count) < 0.1

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+import importlib
+import os
+import platform
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from onrecord import wiring
-from onrecord.errors import OnRecordError
+from onrecord.errors import ModelError, ModelMismatch, OnRecordError, StoreError
+
+if TYPE_CHECKING:
+    from onrecord.record.database import Database
+
+_LIBRARIES = ("numpy", "onnxruntime", "sqlalchemy", "tantivy", "tokenizers", "turbovec")
+_LOW_BYTES = 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,18 +31,18 @@ class Check:
 
 
 def examine(store: str | None) -> list[Check]:
+    """All checks, each of them even where others fail. Changes nothing but the schema of a store of before."""
     settings = wiring.Settings.from_environment()
     url = wiring.store_url(store or settings.store)
-    return [
-        Check("python", sys.version_info >= (3, 11), sys.version.split()[0]),
-        Check(
-            "libraries",
-            True,
-            ", ".join(f"{n} {metadata.version(n)}" for n in ("tantivy", "turbovec", "onnxruntime", "sqlalchemy")),
-        ),
-        _try("model", lambda: _model(settings)),
-        _try("store", lambda: _store(url)),
-    ]
+    checks: dict[str, Callable[[], str]] = {
+        "python": lambda: f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+        "libraries": lambda: ", ".join(map(_library, _LIBRARIES)),
+        "model": lambda: _model(settings),
+        "folder": lambda: _folder(url),
+        "store": lambda: _store(url),
+        "index": lambda: _index(url, settings),
+    }
+    return [_try(what, look) for what, look in checks.items()]
 
 
 def _try(what: str, look: Callable[[], str]) -> Check:
@@ -38,24 +50,79 @@ def _try(what: str, look: Callable[[], str]) -> Check:
         return Check(what, True, look())
     except OnRecordError as error:
         return Check(what, False, str(error))
+    except Exception as error:  # a broken library raises anything, and the other checks are wanted all the more
+        return Check(what, False, f"{type(error).__name__}: {error}")
+
+
+def _library(name: str) -> str:
+    importlib.import_module(name)
+    return f"{name} {metadata.version(name)}"
 
 
 def _model(settings: wiring.Settings) -> str:
     model = wiring.embedder(settings.embedder, settings.api_key)
-    vector = model.embed(["Is the model there?"], "query")[0]
-    return f"{model.name}, {len(vector)} dimensions"
+    pool, same, other = model.embed(["The connection pool is full.", "No connection is left.", "Cats purr."], "query")
+    if not float(pool @ same) > float(pool @ other):
+        raise ModelError(f"{model.name} finds unlike texts alike.", "Bring its weights again: onrecord models pull")
+    return f"{model.name}, {model.dim} dimensions"
+
+
+def _folder(url: str) -> str:
+    """The nearest folder of the store that exists: whether it can be written, and the space that is left."""
+    folder = _path(url).parent
+    while not folder.exists():
+        folder = folder.parent
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise StoreError(f"{folder} can't be written.", "Check its permissions, or choose another --store.")
+    free = shutil.disk_usage(folder).free
+    if free < _LOW_BYTES:
+        raise StoreError(f"{folder} has only {free / 1e6:,.0f} MB left.", "Free some disk space.")
+    return f"{folder}, {free / 1e9:,.0f} GB free"
 
 
 def _store(url: str) -> str:
-    from onrecord.record import feed, read
-    from onrecord.record.database import Database, sqlite_path
+    from onrecord.record import read
 
-    path = sqlite_path(url)
-    if not path.exists():
-        return f"none yet at {path}; ingest makes it"
+    if not _path(url).exists():
+        return f"none yet at {_path(url)}; onrecord ingest makes it"
+    with _opened(url) as database:
+        counts = read.counts(database)
+    return f"{_path(url)}, {counts.documents:,} documents, {counts.chunks:,} chunks"
+
+
+def _index(url: str, settings: wiring.Settings) -> str:
+    from onrecord.index.local import LocalIndex
+    from onrecord.record import feed, write
+
+    if not _path(url).exists():
+        return "none yet"
+    model = wiring.embedder(settings.embedder, settings.api_key)
+    with _opened(url) as database:
+        bound = write.bound_model(database)
+        if bound not in (None, model.name):
+            raise ModelMismatch(
+                f"The store's vectors come from {bound}, this model is {model.name}.",
+                "Set ONRECORD_EMBEDDER to the former.",
+            )
+        index, last = LocalIndex(database, model.name, model.dim), feed.generation(database)
+        behind = last - index.generation
+        return f"{index.size:,} chunks, " + (
+            f"{behind:,} changes behind; the next command catches up" if behind else "up to date"
+        )
+
+
+@contextmanager
+def _opened(url: str) -> Iterator[Database]:
+    from onrecord.record.database import Database
+
     database = Database(url, create=False)
     try:
-        counts = read.counts(database)
-        return f"{path}: {counts.documents} documents, {counts.chunks} chunks, generation {feed.generation(database)}"
+        yield database
     finally:
         database.close()
+
+
+def _path(url: str) -> Path:
+    from onrecord.record.database import sqlite_path
+
+    return sqlite_path(url)

@@ -1,187 +1,233 @@
-"""How results look to a person on a terminal. Document text is never interpreted as markup or control codes."""
+"""How results look to a person: one calm column on a terminal, plain lines anywhere else."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from onrecord.ingest import Summary
-from onrecord.record.answers import AnswerRow
-from onrecord.record.read import DocumentRow
-from onrecord.types import Version
+from onrecord.apps.terminal import name, one_line, paragraph, short
+
+if TYPE_CHECKING:
+    from onrecord.apps.doctor import Check
+    from onrecord.ingest import Summary
+    from onrecord.record.answers import AnswerRow
+    from onrecord.record.read import DocumentRow
+    from onrecord.types import Version
 
 Json = Mapping[str, Any]
+# The line of the original file on which a citation stands, where that is known.
+Lines = Callable[[Json], int | None]
+
+_SNIPPET = 240
 
 
-def clean(text: str) -> str:
-    """Without control characters: a document must not drive the terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+# ---------------------------------------------------------------- answers
 
 
-def short(uri: str) -> str:
-    """A path below the working folder as a relative one."""
-    here = os.getcwd() + os.sep
-    return clean(uri.removeprefix(here))
+class Claims:
+    """Prints claims one after the other and remembers which number each citation has."""
+
+    def __init__(self, out: Console) -> None:
+        self._out = out
+        self.citations: list[Json] = []
+        self._numbers: dict[tuple[str, int, int], int] = {}
+
+    def put(self, claim: Json) -> None:
+        numbers = "".join(f"[{n}]" for n in map(self._number, claim["citations"]))
+        paragraph(self._out, Text.assemble(one_line(claim["text"]) + " ", (numbers, "cyan")))
+
+    def _number(self, citation: Json) -> int:
+        key = (citation["version"], citation["start"], citation["end"])
+        if key not in self._numbers:
+            self.citations.append(citation)
+            self._numbers[key] = len(self.citations)
+        return self._numbers[key]
 
 
-def answer(out: Console, record: Json, explain: bool) -> None:
-    """One finished record: claims with numbered citations, or the refusal with what came nearest."""
+def answer(out: Console, record: Json, lines: Lines, explain: bool = False, shown: Claims | None = None) -> None:
+    """One finished record: claims with numbered citations, or the refusal with what came nearest.
+
+    `shown` has printed the claims already.
+    """
+    claims = shown or Claims(out)
+    if shown is None:
+        for claim in record["claims"]:
+            claims.put(claim)
     if record["outcome"] == "answer":
-        _claims(out, record)
-    else:
+        for part in record["parts"]:
+            if part["status"] != "covered":
+                paragraph(out, Text(f"Not on record: {one_line(part['text'])}", style="yellow"))
+        out.print()
+        before: Json = {}
+        for number, citation in enumerate(claims.citations, 1):
+            _citation(out, number, citation, before, lines(citation), explain)
+            before = citation
+    elif record["refusal"]:
         _refusal(out, record)
+    else:
+        paragraph(out, Text(f"This question was not finished: {one_line(str(record['error']))}", style="yellow"))
+    out.print()
     if explain:
-        _explain(out, record)
+        _explanation(out, record)
     sure = f"confidence {record['confidence']:.2f} (threshold {record['threshold']:.2f})"
     out.print(Text(f"{sure} · {record['timings_ms']['total']:.0f} ms · record {record['id'][:12]}", style="dim"))
 
 
-def _claims(out: Console, record: Json) -> None:
-    sources: dict[tuple[str, int, int], int] = {}
-    open_parts = [part for part in record["parts"] if part["status"] != "covered"]
-    for claim in record["claims"]:
-        numbers = [
-            sources.setdefault((c["version"], c["start"], c["end"]), len(sources) + 1) for c in claim["citations"]
-        ]
-        text = Text(clean(claim["text"]))
-        text.append(" " + "".join(f"[{n}]" for n in numbers), style="cyan")
-        out.print(text)
-    for part in open_parts:
-        out.print(Text(f"Not on record: {clean(part['text'])}", style="yellow"))
-    out.print()
-    shown: set[int] = set()
-    for claim in record["claims"]:
-        for c in claim["citations"]:
-            number = sources[(c["version"], c["start"], c["end"])]
-            if number not in shown:
-                shown.add(number)
-                _citation(out, number, c)
-    out.print()
-
-
-def _citation(out: Console, number: int, c: Json) -> None:
-    head = Text(f"[{number}] ", style="cyan")
-    head.append(short(c["document"]), style="bold")
-    if c["section"]:
-        head.append("  " + clean(" > ".join(c["section"])), style="dim")
-    out.print(head)
-    quote = " ".join(clean(c["quote"]).split())
-    out.print(Text(f"    “{quote}”", style="green"))
-    out.print(Text(f"    characters {c['start']}–{c['end']}", style="dim"))
+def _citation(out: Console, number: int, c: Json, before: Json, line: int | None, explain: bool) -> None:
+    same = all(c[key] == before.get(key) for key in ("version", "section"))
+    _where(out, f"[{number}]", {**c, "section": []} if same else c, f":{line}" if line else "")
+    paragraph(out, Text(f"“{one_line(c['quote'])}”", style="green"), indent=4)
+    if explain:
+        where = f"characters {c['start']}–{c['end']} of version {c['version']}"
+        paragraph(out, Text(where, style="dim"), indent=4)
 
 
 def _refusal(out: Console, record: Json) -> None:
     refusal = record["refusal"]
-    out.print(Text(clean(refusal["message"]), style="yellow"))
+    paragraph(out, Text(one_line(refusal["message"]), style="yellow"))
     nearest = [s for s in record["sources"] if s["label"] in refusal["nearest"]]
     if nearest:
-        out.print(Text("\nThe closest passages:", style="dim"))
-    for s in nearest:
-        line = Text("  " + short(s["document"]), style="bold")
-        line.append("  " + clean(" > ".join(s["section"])), style="dim")
-        out.print(line)
-    out.print()
+        out.print()
+        out.print(Text("The closest passages:", style="dim"))
+    sources(out, nearest)
 
 
-def _explain(out: Console, record: Json) -> None:
+def sources(out: Console, found: Sequence[Json]) -> None:
+    """Passages without their text."""
+    for source in found:
+        _where(out, f"{source['label']}  ", source)
+
+
+def _where(out: Console, lead: str, place: Json, more: str = "") -> None:
+    """Which document, and below it which section of it."""
+    out.print(Text.assemble((lead, "cyan"), " ", (short(place["document"]), "bold"), more))
+    if place["section"]:
+        paragraph(out, Text(one_line(" › ".join(place["section"])), style="dim"), indent=len(lead) + 1)
+
+
+def _explanation(out: Console, record: Json) -> None:
     for support in record["supports"]:
-        out.print(Text(clean(support["part"]), style="bold"))
-        names = ", ".join(f"{name} {value:.2f}" for name, value in support["signals"].items())
-        out.print(Text(f"  confidence {support['confidence']:.2f}: {names}", style="dim"))
+        paragraph(out, Text(one_line(support["part"]), style="bold"))
+        paragraph(out, Text(f"confidence {support['confidence']:.2f}: {_numbers(support['signals'])}"), indent=2)
         if support["missing"]:
-            out.print(Text("  without support: " + clean(", ".join(support["missing"])), style="yellow"))
+            paragraph(out, Text("without support: " + one_line(", ".join(support["missing"]))), indent=2)
+    for source in record["sources"]:
+        sources(out, [source])
+        paragraph(out, Text(f"score {source['score']:.3f}: {_numbers(source['signals'])}", style="dim"), indent=5)
     for dropped in record["dropped"]:
-        out.print(Text(f"  dropped: {clean(dropped['text'])} ({clean(dropped['why'])})", style="dim"))
+        paragraph(out, Text(f"dropped: {one_line(dropped['text'])} ({one_line(dropped['why'])})", style="dim"))
+    spent = ", ".join(f"{stage} {ms:.1f}" for stage, ms in record["timings_ms"].items())
+    paragraph(out, Text(f"milliseconds: {spent}; policy {record['policy']}", style="dim"))
+    out.print()
 
 
 def hits(out: Console, found: Sequence[Json], explain: bool) -> None:
     if not found:
         out.print(Text("Nothing found.", style="yellow"))
     for number, hit in enumerate(found, 1):
-        head = Text(f"{number}. ", style="cyan")
-        head.append(short(hit["document"]), style="bold")
-        head.append("  " + clean(" > ".join(hit["section"])), style="dim")
-        head.append(f"  {hit['score']:.2f}", style="dim")
-        out.print(head)
-        text = " ".join(clean(hit["text"]).split())
-        out.print(Text("   " + (text if len(text) <= 240 else text[:239] + "…")))
+        lead = f"{number}."
+        _where(out, lead, hit, f"  {hit['score']:.2f}")
+        text = one_line(hit["text"])
+        indent = len(lead) + 1
+        paragraph(out, Text(text if len(text) <= _SNIPPET else text[: _SNIPPET - 1].rstrip() + "…"), indent)
         if explain:
-            names = ", ".join(f"{name} {value:.3f}" for name, value in hit["signals"].items())
-            out.print(Text(f"   {names}", style="dim"))
+            paragraph(out, Text(_numbers(hit["signals"]), style="dim"), indent)
 
 
-def summary(out: Console, done: Summary, dry_run: bool) -> None:
-    verb = "would be " if dry_run else ""
+# ---------------------------------------------------------------- documents
+
+
+def summary(out: Console, done: Summary, dry_run: bool = False) -> None:
+    if dry_run:
+        out.print(Text("Nothing was kept; this is what would be:", style="dim"))
     out.print(
-        f"{verb}added {done.added}, new version {done.updated}, unchanged {done.unchanged}, "
-        f"rejected {len(done.rejected)}; {done.chunks} chunks, {done.embedded} embedded, {done.reused} reused; {done.seconds:.1f} s"
+        f"added {done.added:,}, new version {done.updated:,}, unchanged {done.unchanged:,}, "
+        f"rejected {len(done.rejected):,}; {done.chunks:,} chunks, {done.embedded:,} embedded, "
+        f"{done.reused:,} reused; {done.seconds:.1f} s"
     )
     for rejection in done.rejected:
-        line = Text("  rejected ", style="yellow")
-        line.append(short(rejection.path), style="bold")
-        line.append(f": {clean(rejection.error)}")
-        out.print(line)
+        name_of = (short(rejection.path), "bold")
+        paragraph(out, Text.assemble(("rejected ", "yellow"), name_of, f": {one_line(rejection.error)}"), indent=2)
 
 
 def documents(out: Console, rows: Sequence[DocumentRow]) -> None:
-    table = Table(box=None, header_style="dim", pad_edge=False)
-    for name in ("document", "title", "version", "since", "chunks", "groups"):
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        state = f"{row.number} (withdrawn)" if row.withdrawn else str(row.number)
-        groups = ", ".join(sorted(row.document.groups))
-        cells = (
-            short(row.document.uri),
-            clean(row.document.title),
-            state,
-            f"{row.created:%Y-%m-%d %H:%M}",
-            str(row.chunks),
-            groups,
-        )
-        table.add_row(*map(Text, cells))
-    out.print(table)
+    if not rows:
+        out.print(Text("No documents.", style="yellow"))
+        return
+    table = {
+        "document": [short(row.document.uri) for row in rows],
+        "version": [f"{row.number} withdrawn" if row.withdrawn else str(row.number) for row in rows],
+        "since (UTC)": [f"{row.created:%Y-%m-%d %H:%M}" for row in rows],
+        "chunks": [f"{row.chunks:,}" for row in rows],
+        "groups": [name(", ".join(sorted(row.document.groups))) for row in rows],
+        "title": [one_line(row.document.title) for row in rows],
+    }
+    columns(out, {head: cells for head, cells in table.items() if any(cells)})
 
 
 def history(out: Console, versions: Sequence[Version]) -> None:
     for number, version in enumerate(versions, 1):
-        until = version.withdrawn or version.superseded
-        state = (
-            "in force"
-            if until is None
-            else f"{'withdrawn' if version.withdrawn else 'superseded'} {until:%Y-%m-%d %H:%M:%S}"
-        )
-        out.print(
-            Text(f"{number}  {version.id}  {version.created:%Y-%m-%d %H:%M:%S}  {len(version.text):,} chars  {state}")
-        )
+        end = version.withdrawn or version.superseded
+        how = "withdrawn" if version.withdrawn else "superseded"
+        state = f"{how} {_time(end)}" if end else "in force"
+        out.print(Text(f"{number}  {version.id}  {_time(version.created)}  {len(version.text):,} chars  {state}"))
+
+
+def columns(out: Console, table: Mapping[str, Sequence[str]]) -> None:
+    """Aligned columns under their heads; on a terminal a line that is too long ends in an ellipsis."""
+    padded = []
+    for head, cells in table.items():
+        width = max(cell_len(cell) for cell in (head, *cells))
+        padded.append([cell + " " * (width - cell_len(cell)) for cell in (head, *cells)])
+    for n, row in enumerate(zip(*padded, strict=True)):
+        line = Text("  ".join(row).rstrip(), style="" if n else "dim")
+        if out.is_terminal:
+            line.truncate(out.width, overflow="ellipsis")
+        out.print(line)
+
+
+# ---------------------------------------------------------------- the rest
 
 
 def past(out: Console, rows: Sequence[AnswerRow]) -> None:
-    for row in rows:
-        out.print(Text(f"{row.id[:12]}  {row.asked:%Y-%m-%d %H:%M:%S}  {row.outcome:8}  {clean(row.question)}"))
+    if not rows:
+        out.print(Text("No answers.", style="yellow"))
+        return
+    table = {
+        "record": [row.id[:12] for row in rows],
+        "asked (UTC)": [f"{row.asked:%Y-%m-%d %H:%M:%S}" for row in rows],
+        "outcome": [row.outcome for row in rows],
+        "question": [one_line(row.question) for row in rows],
+    }
+    columns(out, table)
 
 
-def facts(out: Console, values: Mapping[str, Any], indent: str = "") -> None:
-    for name, value in values.items():
+def facts(out: Console, values: Json, indent: int = 0) -> None:
+    for key, value in values.items():
+        label = Text(" " * indent + key.replace("_", " ") + ": ", style="dim")
         if isinstance(value, Mapping):
-            out.print(Text(f"{indent}{name}:"))
-            facts(out, value, indent + "  ")
+            out.print(label)
+            facts(out, value, indent + 2)
+        elif isinstance(value, bool):
+            out.print(label + Text("yes" if value else "no"))
         else:
-            out.print(Text(f"{indent}{name}: {clean(str(value))}"))
+            out.print(label + Text(f"{value:,}" if isinstance(value, int) else name(str(value))))
 
 
-def error_line(message: str) -> Text:
-    text = Text("error: ", style="bold red")
-    text.append(clean(message), style="not bold default")
-    return text
+def checks(out: Console, found: Sequence[Check]) -> None:
+    for check in found:
+        mark = ("ok    ", "green") if check.ok else ("FAIL  ", "bold red")
+        out.print(Text.assemble(mark, (f"{check.what}: ", "dim"), one_line(check.found)))
 
 
-def as_path(uri: str) -> str:
-    """What a person types for a document: its uri, or a path that leads to it."""
-    path = Path(uri)
-    return os.path.abspath(path) if path.exists() else uri
+def _numbers(signals: Json) -> str:
+    return ", ".join(f"{key} {value:.3f}" for key, value in signals.items())
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%SZ}"

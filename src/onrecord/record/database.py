@@ -117,8 +117,8 @@ class Database:
         """Driver errors become one line that says what to do."""
         try:
             yield
-        except OperationalError as error:
-            reason = str(error.orig)
+        except (OperationalError, sqlite3.OperationalError) as error:
+            reason = str(getattr(error, "orig", error))
             if "locked" in reason or "busy" in reason:
                 raise StoreLocked(
                     f"The store {self.path} is busy: another process has been writing to it for too long.",

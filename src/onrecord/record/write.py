@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, select, update
 
-from onrecord.errors import ModelMismatch, StoreLocked
+from onrecord.errors import ModelMismatch, StoreLocked, UsageError
 from onrecord.ports import Floats
 from onrecord.record import codec
 from onrecord.record.database import Database
@@ -211,7 +211,7 @@ def _check_model(db: Connection, model: str) -> None:
     if bound not in (None, model):
         raise ModelMismatch(
             f"This store's vectors come from the model {bound}, not {model}.",
-            "Run `onrecord reindex --reembed` to embed its chunks with this model.",
+            "Open it with that model (ONRECORD_EMBEDDER), or ingest into another --store.",
         )
 
 
@@ -258,6 +258,9 @@ def _put_document(db: Connection, owner: str, new: NewVersion) -> bool:
 
 
 def _put_groups(db: Connection, owner: str, groups: frozenset[str]) -> bool:
+    for group in groups:
+        if not group or not group.isprintable():
+            raise UsageError(f"{group!r} can't be the name of a group.", "Use letters, digits and the like.")
     if groups_of(db, [owner]).get(owner, frozenset()) == groups:
         return False
     db.execute(delete(document_groups).where(document_groups.c.document_id == owner))

@@ -39,6 +39,7 @@ CLOSE = 2e-3
 def an_empty_record_gives_nothing(make: Make, folder: Path) -> None:
     sample = Sample(folder)
     index = _open(make, sample)
+    assert index.fresh()
     assert index.size == 0
     assert index.frequency("amber") == 0
     assert index.lexical([("amber", 1.0)], EVERYONE, 10) == []
@@ -148,7 +149,9 @@ def every_change_is_followed(make: Make, folder: Path) -> None:
     index = _open(make, sample)
 
     def follow() -> None:
+        assert not index.fresh()
         index.refresh()
+        assert index.fresh()
         for scope in (EVERYONE, Scope(groups=frozenset({"red"})), *(Scope(as_of=at) for at in _moments(sample))):
             _agree(index, sample, scope)
         assert index.size == len(sample.truth())

@@ -1,0 +1,8 @@
+"""What the exit codes of `onrecord` mean."""
+
+DONE = 0
+FAILED = 1  # with one line that says why
+WRONG_USAGE = 2
+REFUSED = 3
+SOME_REJECTED = 4  # the other inputs went in
+INTERRUPTED = 130

@@ -1,0 +1,43 @@
+"""What a person sees while documents go in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from onrecord.apps.session import Session
+
+if TYPE_CHECKING:
+    from onrecord.ingest import Progress
+
+Tell = Callable[["Progress"], None]
+
+
+@contextmanager
+def bar(session: Session, documents: Callable[[], int]) -> Iterator[Tell]:
+    """A bar of documents with the chunks so far and their rate, where somebody sees it."""
+    if not session.watched:
+        yield lambda _: None
+        return
+    from rich import progress as live
+
+    columns = (
+        live.BarColumn(bar_width=24),
+        live.MofNCompleteColumn(),
+        live.TextColumn("documents  {task.fields[speed]}", markup=False),
+        live.TimeElapsedColumn(),
+    )
+    with live.Progress(*columns, console=session.err, transient=True) as shown:
+        task = shown.add_task("", total=documents(), speed="")
+        started, chunks = time.perf_counter(), 0
+
+        def tell(progress: Progress) -> None:
+            nonlocal chunks
+            chunks += progress.chunks
+            rate = chunks / (time.perf_counter() - started)
+            speed = f"{chunks:,} chunks  {rate:,.0f}/s " if chunks else ""
+            shown.update(task, advance=1, speed=speed)
+
+        yield tell
