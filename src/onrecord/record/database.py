@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from onrecord.errors import StoreError, StoreLocked, StoreTooNew, UsageError
 from onrecord.record.schema import REVISIONS
 
 BUSY_SECONDS = 30.0
+_MAGIC = b"SQLite format 3\0"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 
 
@@ -36,6 +37,7 @@ class Database:
             if not create:
                 raise StoreError(f"There is no store at {self.path}.", "Ingest something first: onrecord ingest PATH")
             _make_folder(self.path)
+        _check_begins_like_sqlite(self.path)
         self.engine = _engine(self.path, busy_seconds)
         self._watching = threading.Lock()
         self._watcher: PoolProxiedConnection | None = None
@@ -135,10 +137,7 @@ class Database:
             raise StoreError(f"The store {self.path} can't be used: {reason}.", "Check its path and rights.") from error
         except DatabaseError as error:
             if "not a database" in str(error.orig) or "malformed" in str(error.orig):
-                raise StoreError(
-                    f"{self.path} is not an OnRecord store, or it is damaged.",
-                    "Choose another --store, or restore a backup.",
-                ) from error
+                raise _not_a_store(self.path) from error
             raise
 
 
@@ -152,6 +151,20 @@ def sqlite_path(url: str) -> Path:
     if parsed.get_backend_name() != "sqlite" or parsed.host or parsed.query or name in ("", ":memory:") or "\0" in name:
         raise UsageError(f"{url!r} is not a store that OnRecord can open.", "Write sqlite:///path/to/file.db")
     return Path(os.path.expanduser(name)).absolute()
+
+
+def _check_begins_like_sqlite(path: Path) -> None:
+    """SQLite would take a file of a few bytes for an empty database and write over it. Raises StoreError."""
+    with suppress(OSError), path.open("rb") as file:
+        begins = file.read(len(_MAGIC))
+        if begins and begins != _MAGIC:
+            raise _not_a_store(path)
+
+
+def _not_a_store(path: Path) -> StoreError:
+    return StoreError(
+        f"{path} is not an OnRecord store, or it is damaged.", "Choose another --store, or restore a backup."
+    )
 
 
 def _make_folder(path: Path) -> None:
