@@ -174,6 +174,7 @@ class Ingest:
             encoding=parsed.encoding,
             text=parsed.text,
             runs=parsed.runs,
+            outdated=parsed.outdated,
             chunks=_new_chunks(cuts, parsed, [tuple(key for key, _ in windows) for windows in keyed]),
         )
         return _Prepared(new, dict(pair for windows in keyed for pair in windows), known=current is not None)

@@ -63,6 +63,7 @@ class Ranking:
     heading: float = 0.4
     density: float = 0.05
     identifier: float = 2.0
+    outdated: float = -0.4
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,10 +78,14 @@ Parser: TypeAlias = Callable[[bytes, str], Parsed]
 
 
 class Words(NamedTuple):
-    """A chunk as the reranker sees it: the folded terms of its text, in order, and of its headings."""
+    """A chunk as the reranker sees it: the folded terms of its text, in order, and of its headings.
+
+    `outdated`: its document says that another one has taken its place.
+    """
 
     terms: list[str]
     headings: frozenset[str]
+    outdated: bool = False
 
 
 class Found(NamedTuple):

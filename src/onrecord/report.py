@@ -54,6 +54,7 @@ def citation(c: Citation) -> Json:
         "end": c.span.end,
         "quote": c.quote,
         "section": list(c.section),
+        "superseded": c.superseded,
         "place": place(c.place) if c.place else None,
     }
 

@@ -78,6 +78,7 @@ class Parsed:
 
     `markup` are the spans of `text` that a reader doesn't see (emphasis marks, link targets, tags), sorted and
     disjoint. `runs` map the text to the decoded original; empty means that the text *is* the decoded original.
+    `outdated`: the file says of itself that another one has taken its place.
     """
 
     text: str
@@ -87,6 +88,7 @@ class Parsed:
     sections: tuple[Section, ...]
     markup: tuple[Span, ...] = ()
     runs: tuple[Run, ...] = ()
+    outdated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,8 @@ class Chunk:
 
     `markup` and `units` are relative to the chunk. Units are the smallest quotable pieces (a sentence, a list item,
     a table row, a code block); the first `head` of them are a table's caption and header. `terms` are the folded
-    terms of what a reader sees, `heading_terms` those of the heading path and title.
+    terms of what a reader sees, `heading_terms` those of the heading path and title. `superseded`: there is a later
+    version, or the document says so of itself.
     """
 
     id: int
@@ -263,6 +266,7 @@ class Citation:
     quote: str
     section: tuple[str, ...]
     place: Place | None = None
+    superseded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -338,3 +338,18 @@ def test_plain_text_where_the_parser_gives_up(monkeypatch: pytest.MonkeyPatch) -
     p = md("# A\n\n- b\n")
     assert [s.kind for s in p.sections] == ["prose", "list"]
     assert p.title == "some page"
+
+
+@pytest.mark.parametrize(
+    ("head", "outdated"),
+    [
+        ("---\ntitle: Leave\nstatus: superseded\n---\n", True),
+        ("---\nStatus: Deprecated\n---\n", True),
+        ("+++\nstatus = 'archived'\n+++\n", True),
+        ("---\nstatus: current\n---\n", False),
+        ("---\nstatus: [superseded]\n---\n", False),
+        ("status: superseded\n\n", False),
+    ],
+)
+def test_a_page_that_says_it_was_replaced_is_outdated(head: str, outdated: bool) -> None:
+    assert parse((head + "# Leave\n\nTwenty days.\n").encode(), "leave.md").outdated is outdated

@@ -132,3 +132,8 @@ def test_rank_is_a_weighted_sum_and_does_not_depend_on_the_order(question, chunk
 def test_reciprocal_rank_fusion_is_the_sum_of_reciprocal_ranks() -> None:
     fused = reciprocal_rank_fusion([[(7, 9.0), (8, 1.0)], [(8, 0.5)]], 60)
     assert fused == {7: pytest.approx(1 / 61), 8: pytest.approx(1 / 62 + 1 / 61)}
+
+
+def test_a_document_that_was_replaced_ranks_below_its_equal() -> None:
+    held = {1: words("pool size")._replace(outdated=True), 2: words("pool size")}
+    assert [r.chunk for r in rank(asked("pool size"), held, {n: {"rrf": 0.1} for n in held}, Weights())] == [2, 1]

@@ -37,6 +37,7 @@ def locate(draft: Draft, evidence: Evidence, place: Placer) -> tuple[Citation, .
                 quote=found.of(chunk.text),
                 section=chunk.section,
                 place=place(chunk.version_id, span),
+                superseded=chunk.superseded,
             )
         )
     return tuple(citations)

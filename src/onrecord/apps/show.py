@@ -105,7 +105,8 @@ def sources(out: Console, found: Sequence[Json]) -> None:
 
 def _where(out: Console, lead: str, place: Json, more: str = "") -> None:
     """Which document, and below it which section of it."""
-    out.print(Text.assemble((lead, "cyan"), " ", (short(place["document"]), "bold"), more))
+    old = (" superseded", "yellow") if place.get("superseded") else ""
+    out.print(Text.assemble((lead, "cyan"), " ", (short(place["document"]), "bold"), more, old))
     if place["section"]:
         paragraph(out, Text(one_line(" › ".join(place["section"])), style="dim"), indent=len(lead) + 1)
 

@@ -17,6 +17,10 @@ __all__ = ["parse", "supported"]
 
 _RIGHT_FILE = "Check that the right file was given."
 _WORD = re.compile(r"\w")
+# What front matter says of a page that another one has replaced.
+_OUTDATED = frozenset(
+    ["archived", "deprecated", "expired", "obsolete", "outdated", "retired", "superseded", "withdrawn"]
+)
 
 
 def parse(data: bytes, name: str) -> Parsed:
@@ -37,10 +41,11 @@ def parse(data: bytes, name: str) -> Parsed:
         parsed = Parsed(page, found or title, kind, encoding, sections, (), runs)
     elif kind == MARKDOWN:
         try:
-            sections, markup, found = markdown(text)
+            sections, markup, found, status = markdown(text)
         except (IndexError, RuntimeError):  # markdown-it gave up; a text is better than nothing
-            sections, markup, found = *plain(text), ""
-        parsed = Parsed(text, found or title, kind, encoding, sections, markup)
+            sections, markup, found, status = *plain(text), "", ""
+        outdated = status.lower() in _OUTDATED
+        parsed = Parsed(text, found or title, kind, encoding, sections, markup, outdated=outdated)
     else:
         sections, markup = plain(text)
         parsed = Parsed(text, title, kind, encoding, sections, markup)

@@ -14,21 +14,21 @@ _KEY = re.compile(r"""\s*(?:#[^\n]*\n\s*)*(?:["']?[\w.-][\w .-]*["']?\s*[:=]|\Z)
 _LIMIT = 1 << 16  # metadata beyond 64 KiB isn't looked into
 
 
-def front_matter(text: str) -> tuple[int, str]:
-    """Where the text proper begins and the title that the metadata gives ("": none). Never raises."""
+def front_matter(text: str) -> tuple[int, dict[str, str]]:
+    """Where the text proper begins, and the metadata that are words (lower-case keys). Never raises."""
     found = _BLOCK.match(text)
     if not found or not _KEY.match(found["body"]):
-        return 0, ""
-    return found.end(), _title(found["body"], found["mark"] == "+++")
+        return 0, {}
+    return found.end(), _words(found["body"], found["mark"] == "+++")
 
 
-def _title(body: str, toml: bool) -> str:
+def _words(body: str, toml: bool) -> dict[str, str]:
     if len(body) > _LIMIT:
-        return ""
+        return {}
     try:
         # the base loader makes strings of everything: "1.10" stays as written and no date can be invalid
         data = tomllib.loads(body.replace("\r\n", "\n")) if toml else yaml.load(body, Loader=yaml.BaseLoader)  # noqa: S506
     except (yaml.YAMLError, tomllib.TOMLDecodeError, ValueError, RecursionError):
-        return ""
-    title = data.get("title") if isinstance(data, dict) else None
-    return " ".join(title.split()) if isinstance(title, str) else ""
+        return {}
+    pairs = data.items() if isinstance(data, dict) else ()
+    return {k.lower(): " ".join(v.split()) for k, v in pairs if isinstance(k, str) and isinstance(v, str)}

@@ -14,14 +14,14 @@ from onrecord.spans import readable
 from onrecord.types import Section, Span
 
 
-def markdown(text: str) -> tuple[tuple[Section, ...], tuple[Span, ...], str]:
-    """The sections of a Markdown file, its markup, and its title ("": none); all spans are the file's.
+def markdown(text: str) -> tuple[tuple[Section, ...], tuple[Span, ...], str, str]:
+    """The sections of a Markdown file, its markup, its title and its status ("": none); all spans are the file's.
 
     A list is one section with all lists inside it; each part is an item's own text. What a quote, an admonition, a
     footnote holds are sections of their own; a heading in there is prose. Front matter and reference definitions are
     in no section.
     """
-    start, title = front_matter(text)
+    start, metadata = front_matter(text)
     even, codes = evened(text)
     env: dict[str, Any] = {"is_text": placeholders(even), "crlf": "\r\n" in text}
     assembler = _Assembler(text)
@@ -31,7 +31,8 @@ def markdown(text: str) -> tuple[tuple[Section, ...], tuple[Span, ...], str]:
         else:
             assembler.edge(item)
     markup = unseen(text, merge(assembler.seen), 0, len(text), assembler.bars)
-    return tuple(assembler.sections), tuple(markup), title or assembler.first_h1 or assembler.first_heading
+    title = metadata.get("title") or assembler.first_h1 or assembler.first_heading
+    return tuple(assembler.sections), tuple(markup), title, metadata.get("status", "")
 
 
 class _Assembler:

@@ -72,7 +72,7 @@ def chunk(row: Any) -> Chunk:
         head=row.head,
         terms=tuple(row.terms.split()),
         heading_terms=tuple(row.heading_terms.split()),
-        superseded=row.superseded is not None,
+        superseded=row.superseded is not None or row.outdated,
     )
 
 

@@ -53,7 +53,9 @@ def find_chunks(database: Database, ids: Sequence[int], scope: Scope) -> dict[in
     with database.reading() as db:
         rows = [row for batch in batches(ids, 500) for row in db.execute(query, {"ids": list(batch)}).all()]
     return {
-        row.id: Found(Words(row.terms.split(), frozenset(row.heading_terms.split())), partial(codec.chunk, row))
+        row.id: Found(
+            Words(row.terms.split(), frozenset(row.heading_terms.split()), row.outdated), partial(codec.chunk, row)
+        )
         for row in rows
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     ForeignKey,
     Index,
@@ -69,6 +70,7 @@ versions = Table(
     Column("created", BigInteger, nullable=False),
     Column("superseded", BigInteger),
     Column("withdrawn", BigInteger),
+    Column("outdated", Boolean, nullable=False),
     # last, because a row is read from its beginning and these two are long
     Column("runs", Text, nullable=False),
     Column("text", Text, nullable=False),

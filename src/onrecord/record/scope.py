@@ -19,6 +19,7 @@ _GROUPS = (
 CHUNK_COLUMNS = (
     chunks,
     versions.c.superseded,
+    versions.c.outdated,
     _GROUPS.label("group_names"),
     documents.c.id.label("document_id"),
     documents.c.tenant,

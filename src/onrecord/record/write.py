@@ -63,6 +63,7 @@ class NewVersion:
     text: str
     runs: tuple[Run, ...]
     chunks: tuple[NewChunk, ...]
+    outdated: bool = False
 
 
 def blob_id(data: bytes) -> str:
@@ -136,6 +137,7 @@ def put(database: Database, new: NewVersion, model: str, embedded: Mapping[str, 
                 text=new.text,
                 runs=codec.pack_runs(new.runs),
                 created=now,
+                outdated=new.outdated,
             )
         )
         _put_chunks(db, version, new)

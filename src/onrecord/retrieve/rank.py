@@ -27,6 +27,18 @@ class Question:
         return cls(tuple(chosen.values()), tuple(_worth(token, frequency, size) for token in chosen.values()))
 
 
+FEATURES = (
+    "coverage",
+    "idf_coverage",
+    "proximity",
+    "phrase",
+    "heading",
+    "density",
+    "identifier",
+    "outdated",
+)
+
+
 class Ranked(NamedTuple):
     """A chunk's id, its score, and every number that made it."""
 
@@ -64,11 +76,10 @@ def features(question: Question, words: Words) -> dict[str, float]:
     heading        rarity-weighted share of the words that stand in the headings
     density        occurrences of the words by the text's length, saturating
     identifier     share of the question's identifiers (RDS-4471) that stand there to the letter
+    outdated       whether the document says of itself that another one has taken its place
     """
     if not question.tokens:
-        return dict.fromkeys(
-            ("coverage", "idf_coverage", "proximity", "phrase", "heading", "density", "identifier"), 0.0
-        )
+        return dict.fromkeys(FEATURES, 0.0)
     where = positions(words.terms, question.tokens)
     in_heading = [stands(token, words.headings) for token in question.tokens]
     found = [bool(p) or h for p, h in zip(where, in_heading, strict=True)]
@@ -82,6 +93,7 @@ def features(question: Question, words: Words) -> dict[str, float]:
         "heading": sum(w for w, h in zip(question.idf, in_heading, strict=True) if h) / total,
         "density": _density(sum(len(p) for p in where), len(words.terms)),
         "identifier": sum(found[n] for n in named) / len(named) if named else 0.0,
+        "outdated": float(words.outdated),
     }
 
 

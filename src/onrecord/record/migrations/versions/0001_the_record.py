@@ -46,6 +46,7 @@ def upgrade() -> None:
         sa.Column("created", sa.BigInteger, nullable=False),
         sa.Column("superseded", sa.BigInteger),
         sa.Column("withdrawn", sa.BigInteger),
+        sa.Column("outdated", sa.Boolean, nullable=False),
         sa.Column("runs", sa.Text, nullable=False),
         sa.Column("text", sa.Text, nullable=False),
         sa.UniqueConstraint("document_id", "number"),
