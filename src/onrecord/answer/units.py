@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 from onrecord import fold
@@ -43,7 +44,9 @@ def read(chunk: Chunk, span: Span) -> str:
 
 def cells(chunk: Chunk, row: Span) -> list[str]:
     """The cells of a table row, empty ones included: `row` is relative to the chunk."""
-    marks = [m for m in chunk.markup if row.holds(m) and _PARTS_CELLS.search(m.of(chunk.text))]
+    first = bisect_left(chunk.markup, row.start, key=lambda m: m.start)
+    last = bisect_right(chunk.markup, row.end, key=lambda m: m.end)
+    marks = [m for m in chunk.markup[first:last] if _PARTS_CELLS.search(m.of(chunk.text))]
     edges = marks or _bars(chunk.text, row)
     starts, ends = [row.start, *(e.end for e in edges)], [*(e.start for e in edges), row.end]
     found = [readable(chunk.text, chunk.markup, Span(a, b)) for a, b in zip(starts, ends, strict=True)]
