@@ -20,13 +20,15 @@ import os
 import pty
 import random
 import re
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -38,7 +40,6 @@ from onrecord.models.offline import HashEmbedder
 from onrecord.parse import parse
 from onrecord.policy import Policy
 from onrecord.record import read
-from onrecord.record.database import Database
 from onrecord.sources import expand
 from onrecord.testing.index import agree
 from onrecord.testing.record import Sample
@@ -49,6 +50,10 @@ EMBEDDER = HashEmbedder()
 FRESH_EVERY = 3
 SECTIONS = 12
 SHOWN = re.compile(r"(\d+)/(\d+) documents")
+IN_FORCE = """
+    SELECT d.uri FROM documents d JOIN versions v ON v.document_id = d.id
+    WHERE v.superseded IS NULL AND v.withdrawn IS NULL AND instr(v.text, ?) > 0
+"""
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -138,23 +143,11 @@ def readable(store: Path, edition: int) -> set[str]:
     """The documents that another process finds in the new edition; none before there is a store."""
     if not store.exists():
         return set()
-    try:
-        database = Database(f"sqlite:///{store}", create=False)
-    except Exception:  # the other process is making it just now
-        return set()
-    try:
-        return in_edition(database, edition)
-    finally:
-        database.close()
-
-
-def in_edition(database: Database, edition: int) -> set[str]:
-    query = text(
-        "SELECT d.uri FROM documents d JOIN versions v ON v.document_id = d.id"
-        " WHERE v.superseded IS NULL AND v.withdrawn IS NULL AND instr(v.text, :mark) > 0"
-    )
-    with database.reading() as db:
-        return set(db.execute(query, {"mark": f"edition{edition}."}).scalars())
+    with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True, timeout=0)) as db:
+        try:
+            return {uri for (uri,) in db.execute(IN_FORCE, (f"edition{edition}.",))}
+        except sqlite3.OperationalError:  # it is being made just now
+            return set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +178,15 @@ class Times:
         begun = rng.random() < 0.8
         return Moment(begun, rng.uniform(0, self.to_end if begun else self.to_bar + self.to_end))
 
+    def shorter(self) -> Times:
+        return replace(self, to_end=0.9 * self.to_end)
 
-def once(folder: Path, store: Path, documents: int, edition: int, moment: Moment) -> Left:
-    """One ingest that is killed at a moment, with everything that must hold after it. Raises Violation."""
+
+def once(folder: Path, store: Path, documents: int, edition: int, moment: Moment) -> Left | None:
+    """One ingest that is killed at a moment, with everything that must hold after it. Raises Violation.
+
+    None where it had ended by itself before.
+    """
     for number in range(documents):
         (folder / name(number)).write_text(document(number, edition))
     order = [source.uri for source in expand([folder], "")]
@@ -196,11 +195,14 @@ def once(folder: Path, store: Path, documents: int, edition: int, moment: Moment
         terminal.begin()
     time.sleep(moment.seconds)
     seen = readable(store, edition)
+    if terminal.process.poll() is not None:
+        terminal.finish()
+        return None
     shown = terminal.kill()
     with Engine(store=str(store), embedder=EMBEDDER) as engine:
         sample = Sample(store.parent, EMBEDDER)
         try:
-            found = in_edition(sample.database, edition)
+            found = readable(store, edition)
             if lost := sorted((set(order[:shown]) | seen) - found):
                 raise Violation(f"{len(lost)} acknowledged documents are lost: {lost[:5]}")
             sound(sample, documents, edition)
@@ -209,7 +211,7 @@ def once(folder: Path, store: Path, documents: int, edition: int, moment: Moment
             summary = engine.ingest(folder, uri_prefix="")
             if (summary.added + summary.updated, summary.unchanged) != (documents - len(found), len(found)):
                 raise Violation(f"the next ingest took {summary}, with {len(found)} of {documents} there")
-            if in_edition(sample.database, edition) != set(order):
+            if readable(store, edition) != set(order):
                 raise Violation("the next ingest did not complete")
             sound(sample, documents, edition)
             indexed(engine, sample, documents, edition)
@@ -277,20 +279,21 @@ def run(kills: int, seed: int, documents: int) -> str:
         for number in range(documents):
             (folder / name(number)).write_text(document(number, 1))
         times = Times.measured(Path(place, "timed.db"), folder)
-        edition, store = 0, Path()
-        for kill in range(kills):
-            if kill % FRESH_EVERY == 0:
-                home = Path(place, f"store{kill}")
-                home.mkdir()
-                edition, store = 0, home / "sample.db"
+        edition, store, kill = 0, Path(), 0
+        while kill < kills:
+            if edition % FRESH_EVERY == 0:
+                edition, store = 0, Path(tempfile.mkdtemp(dir=place), "sample.db")
             edition += 1
             left = once(folder, store, documents, edition, times.any(rng))
+            if left is None:
+                times = times.shorter()
+                continue
+            kill += 1
             acknowledged += max(left.shown, left.readable)
-            moments[
-                "before the first" if not left.found else "amid" if left.found < documents else "after the last"
-            ] += 1
+            when = "before the first" if not left.found else "amid" if left.found < documents else "after the last"
+            moments[when] += 1
             counts = f"{left.found:4} of {documents} there, {left.shown:4} shown, {left.readable:4} read"
-            print(f"{kill + 1:4}: {counts}", flush=True)
+            print(f"{kill:4}: {counts}", flush=True)
     spread = ", ".join(f"{moments[when]} {when}" for when in ("before the first", "amid", "after the last"))
     return (
         f"{kills} kills (seed {seed}; {spread} commit): {acknowledged:,} acknowledged documents, 0 lost, 0 half;"
