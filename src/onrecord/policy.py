@@ -24,10 +24,13 @@ class Chunking:
     breadcrumb: int = 40
 
     def fitting(self, max_tokens: int) -> Chunking:
-        """The same, or smaller windows where an embedded text could outgrow what the model reads."""
+        """The same, or smaller where an embedded text could outgrow what the model reads."""
         # a window may run over by a quarter, and a table's header comes on top of it
-        room = (max_tokens - self.overlap - self.breadcrumb) * 2 // 3
-        return self if self.window <= room else replace(self, window=max(16, room))
+        if self.breadcrumb + self.overlap + self.window * 3 // 2 <= max_tokens:
+            return self
+        breadcrumb, overlap = min(self.breadcrumb, max_tokens // 4), min(self.overlap, max_tokens // 8)
+        window = min(self.window, (max_tokens - breadcrumb - overlap) * 2 // 3)
+        return replace(self, window=window, breadcrumb=breadcrumb, overlap=overlap)
 
 
 @dataclass(frozen=True, slots=True)

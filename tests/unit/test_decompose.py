@@ -111,4 +111,10 @@ def test_no_part_holds_words_of_its_own(question: str, most: int) -> None:
 
 def test_the_longest_question_that_may_be_asked() -> None:
     assert parts("when " * 800) == [("when " * 800).strip()]
-    assert len(parts(("what is the log and how is the log and " * 100)[:4_000])) == 8
+    assert len(parts(("what is the log and how is the log and " * 100)[:4_000])) == 3  # equal parts are asked once
+
+
+def test_what_is_over_the_limit_goes_into_the_last_part() -> None:
+    made = plan(Query("? ".join(f"Who owns the pool{n}" for n in range(12)) + "?"), 8).parts
+    assert len(made) == 8
+    assert all(f"pool{n}" in made[7].text for n in range(7, 12))

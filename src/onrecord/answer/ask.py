@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -108,7 +109,8 @@ async def ask(query: Query, stages: Stages, policy: Policy) -> AsyncGenerator[Ev
             claims: list[Claim] = []
             async for draft in stages.answer(plan, evidence):
                 trail.lap("answer")
-                citations = locate(draft, evidence, stages.place)
+                # finding a place may read and decode the whole original
+                citations = await asyncio.to_thread(locate, draft, evidence, stages.place)
                 verdict = await stages.verify(draft, citations, evidence) if citations else None
                 trail.lap("verify")
                 if verdict is not None and verdict.label == "supported":

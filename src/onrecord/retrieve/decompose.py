@@ -34,7 +34,10 @@ def plan(query: Query, most: int) -> Plan:
     searched and judged alone.
     """
     text = " ".join(query.text.split())
-    pieces = _pieces(text)[:most]
+    pieces = list(dict.fromkeys(_pieces(text)))
+    if len(pieces) > most:
+        # nothing of the question is dropped: what is over goes into the last part
+        pieces = [*pieces[: most - 1], " ".join(pieces[most - 1 :])]
     if len(pieces) < 2:
         return Plan(query, (Part(0, text),))
     subject = _subject(pieces[0])
