@@ -445,7 +445,7 @@ def test_windows_shrink_with_a_warning_where_the_model_reads_little(
     desk.write("a.txt", " ".join(f"word{n}" for n in range(2_000)))
     with caplog.at_level(logging.WARNING):
         desk.ingest()
-    assert "lowered from 80 to 40 tokens" in caplog.text
+    assert "lowered from 80 to 50 tokens" in caplog.text
     assert max(embedder.count(embedder.texts)) <= 120
     assert (
         sum(len(chunk.text.split()) for chunk in read.load_chunks(desk.database, range(1, 50), Scope()).values())
