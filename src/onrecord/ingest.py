@@ -155,7 +155,8 @@ class Ingest:
         data = source.read(self._policy.limits.file_bytes)
         current = write.current_state(self._database, tenant, source.uri)
         if current is not None and current[0] == write.blob_id(data):
-            if current[1] != groups and not self._dry_run:
+            # no group named is no wish to open the document
+            if groups and current[1] != groups and not self._dry_run:
                 write.regroup(self._database, tenant, source.uri, groups)
             return None
         parsed = self._parser(data, source.path.name)
@@ -168,7 +169,7 @@ class Ingest:
             tenant=tenant,
             uri=source.uri,
             title=parsed.title,
-            groups=groups,
+            groups=groups or None,
             data=data,
             media_type=parsed.media_type,
             encoding=parsed.encoding,

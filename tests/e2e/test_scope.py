@@ -169,3 +169,15 @@ def test_a_deleted_document_is_gone_from_everywhere(cli: Cli) -> None:
     assert len(left) > 1
     for path in left:
         assert b"canteen opens" not in path.read_bytes(), path
+
+
+def test_ingesting_again_without_a_group_opens_nothing(cli: Cli) -> None:
+    path = page(cli.folder, "11:30")
+    ingest(cli, path, "--group", "kitchen")
+    for hour in ("11:30", "12:45"):  # the same file, then a changed one
+        ingest(cli, page(cli.folder, hour))
+        assert said(cli) == ""
+        assert hour in said(cli, "--group", "kitchen")
+    cli.json("docs", "withdraw", "kb/canteen.md")
+    ingest(cli, page(cli.folder, "13:15"))
+    assert said(cli) == ""

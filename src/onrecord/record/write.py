@@ -51,12 +51,12 @@ class NewChunk:
 
 @dataclass(frozen=True, slots=True)
 class NewVersion:
-    """A document's new state, ready to be committed as a whole."""
+    """A document's new state, ready to be committed as a whole. `groups` None: whoever may read it now."""
 
     tenant: str
     uri: str
     title: str
-    groups: frozenset[str]
+    groups: frozenset[str] | None
     data: bytes
     media_type: str
     encoding: str
@@ -256,7 +256,7 @@ def _put_document(db: Connection, owner: str, new: NewVersion) -> bool:
         db.execute(update(documents).where(documents.c.id == owner).values(title=new.title))
     else:
         db.execute(insert(documents).values(id=owner, tenant=new.tenant, uri=new.uri, title=new.title))
-    return _put_groups(db, owner, new.groups)
+    return new.groups is not None and _put_groups(db, owner, new.groups)
 
 
 def _put_groups(db: Connection, owner: str, groups: frozenset[str]) -> bool:
