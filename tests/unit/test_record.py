@@ -363,6 +363,18 @@ def test_an_answer_from_a_version_erased_meanwhile_is_not_kept(sample: Sample) -
     assert answers.find(sample.database, EVERYONE) == []
 
 
+def test_the_same_file_put_twice_makes_one_version(sample: Sample) -> None:
+    first = sample.put("a", "one")
+    before = read.counts(sample.database)
+    assert sample.put("a", "one") == first
+    assert read.counts(sample.database) == before
+    assert sample.put("a", "one", groups=["red"]) == first
+    assert texts(sample, Scope()) == set()
+    sample.put("a", "two")
+    assert sample.put("a", "one") not in (first, "")  # a file that comes back is a version of its own
+    assert len(versions(sample)) == 3
+
+
 def test_originals_are_stored_deflated(sample: Sample) -> None:
     sample.put("a", "x" * 100_000)
     ((data,),) = _rows(sample, select(blobs.c.data))

@@ -111,12 +111,20 @@ def missing_vectors(database: Database, model: str, keys: Sequence[str]) -> set[
 def put(database: Database, new: NewVersion, model: str, embedded: Mapping[str, Floats]) -> str:
     """Commits a document version with its chunks and vectors in one transaction; returns the version's id.
 
+    Where the version in force was made from the same bytes, that one stays and nothing is written.
+
     `embedded` holds the vectors that the record may lack, by key. The version before it becomes superseded. Raises
     StoreLocked where a vector that was there has been erased with its document meanwhile, ModelMismatch.
     """
     owner, blob, deflated = document_id(new.tenant, new.uri), blob_id(new.data), zlib.compress(new.data, 6)
     with database.writing() as db:
         _check_model(db, model)
+        same = (_of(owner), versions.c.blob == blob, versions.c.superseded.is_(None), versions.c.withdrawn.is_(None))
+        if version := db.execute(select(versions.c.id).where(*same)).scalar():
+            # another process was quicker with the same file
+            if _put_document(db, owner, new):
+                _log(db, "ended", _versions(db, owner))
+            return str(version)
         now = _moment(db, owner)
         moved = _put_document(db, owner, new)
         number = 1 + (db.execute(select(func.max(versions.c.number)).where(_of(owner))).scalar() or 0)
