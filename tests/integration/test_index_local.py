@@ -244,9 +244,16 @@ def test_a_crash_inside_tantivys_commit(sample: Sample, monkeypatch: pytest.Monk
         def writer(self, **values: int) -> Writer:
             return Writer(self.index.writer(**values))
 
+    before = shelves(sample)
     monkeypatch.setattr(opened._lexical, "_index", Index(opened._lexical._index))
-    with pytest.raises(StoreError, match="No space left"):
-        opened.catch_up()
+    with monkeypatch.context() as patch:
+        patch.setattr(VectorIndex, "writing", boom)
+        with pytest.raises(StoreError, match="No space left"):
+            opened.catch_up()
+    assert shelves(sample) == before  # nothing half built takes room
+    monkeypatch.setattr(opened._lexical, "_index", Index(opened._lexical._index))
+    opened.catch_up()  # a shelf that takes no more writes is left for a new one
+    agrees(opened, sample)
     again = index(sample.database)
     again.catch_up()
     agrees(again, sample)

@@ -127,6 +127,16 @@ def test_a_write_that_fails_leaves_nothing_and_no_lock(tmp_path: Path) -> None:
     assert found(add(index, tmp_path, entry(4, version="w")), "term") == [1, 4]
 
 
+def test_a_commit_that_was_killed_before_it_counted_is_in_nobodys_way(tmp_path: Path) -> None:
+    index = built(tmp_path, *(entry(n, version=f"v{n}") for n in range(10)))
+    before = (tmp_path / "lexical" / "meta.json").read_bytes()
+    add(index, tmp_path, gone=("v1",))
+    (tmp_path / "lexical" / "meta.json").write_bytes(before)  # the last file that a commit writes
+    index = LexicalIndex(tmp_path / "lexical")
+    assert index.size == 10
+    assert found(add(index, tmp_path, gone=("v2",)), "term") == [0, 1, 3, 4, 5, 6, 7, 8, 9]
+
+
 def test_ties_beyond_the_cut_are_broken_by_the_record(tmp_path: Path) -> None:
     index = built(tmp_path, *(entry(n) for n in range(200, 300)))
     for start in (0, 100):

@@ -53,6 +53,8 @@ class LexicalIndex:
         """Commits at the end; this object still sees the state before."""
         writer = self._index.writer(heap_size=_HEAP_BYTES, num_threads=1)
         try:
+            # what a killed commit left may have the very names that the next one picks, which tantivy doesn't forgive
+            writer.garbage_collect_files()
             yield LexicalWriter(writer)
             writer.commit()
         except BaseException:

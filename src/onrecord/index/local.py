@@ -151,7 +151,10 @@ class LocalIndex:
             erased = any(change.kind == "erased" for change in pending)
             touched = list(dict.fromkeys(change.version_id for change in pending))
             added = {change.version_id for change in pending if change.kind == "added"}
-            self._write(self._shelf, touched, added, pending[-1], self._shelf.stamp.remnants or erased)
+            try:
+                self._write(self._shelf, touched, added, pending[-1], self._shelf.stamp.remnants or erased)
+            except (OSError, ValueError):  # damaged where only a writer looks
+                self._build()
 
     def _build(self) -> None:
         bound = write.bound_model(self._database)
@@ -161,10 +164,14 @@ class LocalIndex:
         if last is not None:
             shelf = str(1 + max((int(name) for name in os.listdir(self._folder) if name.isdecimal()), default=0))
             folder = self._folder / shelf
-            lexical, vectors = LexicalIndex.create(folder / "lexical"), VectorIndex(folder / "vectors", self._dim)
             # whatever the list holds beyond `last` is found to be there when that change's turn comes
             versions = feed.all_versions(self._database)
-            self._write(_Shelf(Stamp(shelf), lexical, vectors), versions, set(versions), last, remnants=False)
+            try:
+                lexical, vectors = LexicalIndex.create(folder / "lexical"), VectorIndex(folder / "vectors", self._dim)
+                self._write(_Shelf(Stamp(shelf), lexical, vectors), versions, set(versions), last, remnants=False)
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)  # a full disk needs the room
+                raise
 
     def _write(self, shelf: _Shelf, touched: Sequence[str], added: set[str], last: feed.Change, remnants: bool) -> None:
         """Brings versions in step with the record: lexical first, vectors next, the stamp last."""
