@@ -51,6 +51,8 @@ T = TypeVar("T")
 class AsyncEngine:
     """Opens a store. Raises StoreError, ModelError, ModelMismatch, UsageError."""
 
+    _recorded = True
+
     def __init__(
         self,
         store: str | None = None,
@@ -190,7 +192,7 @@ class AsyncEngine:
             verify=verify,
             review=partial(review, policy=grounding),
             place=self._placer(query.scope),
-            models={"embedder": self.embedder.name, "confidence": self.gather.confidence.name},
+            models=self.models,
             keep=self._keep,
         )
 
@@ -213,6 +215,8 @@ class AsyncEngine:
         return find
 
     async def _keep(self, record: Record) -> None:
+        if not self._recorded:
+            return
         body = report.record(record)
         scope = record.query.scope
         put = partial(
@@ -248,6 +252,17 @@ class AsyncEngine:
             "index": {"generation": self.index.generation, "chunks": self.index.size, "fresh": self.index.fresh()},
             "policy": self.policy.hash,
         }
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        """The models that find and judge, by what they are for."""
+        return {"embedder": self.embedder.name, "confidence": self.gather.confidence.name}
+
+    def unrecorded(self) -> AsyncEngine:
+        """The same store, whose questions leave no audit record: for measuring. Closing one closes the other."""
+        other = copy(self)
+        other._recorded = False
+        return other
 
     def with_policy(self, policy: Policy) -> AsyncEngine:
         """The same store and models under another policy; closing one closes the other.

@@ -3,6 +3,7 @@
 OnRecordError
 ├── UsageError            the caller asked for something impossible (exit code 2)
 │   └── QuestionError     a question that can't be asked as it stands
+├── DatasetError          evaluation data is missing or malformed
 ├── RejectedInput         one document can't be taken; the rest can (exit code 4)
 ├── StoreError            the record can't be opened, read or written
 │   ├── StoreLocked       another process holds it (a retry helps)
@@ -36,6 +37,10 @@ class UsageError(OnRecordError):
 
 class QuestionError(UsageError):
     """The question is empty, too long or holds nothing to look for."""
+
+
+class DatasetError(OnRecordError):
+    """Evaluation data is missing or malformed; the message names the file and the line."""
 
 
 class RejectedInput(OnRecordError):

@@ -44,9 +44,14 @@ class Settings:
 
 
 def default_store() -> str:
+    return f"sqlite:///{data_folder() / 'onrecord.db'}"
+
+
+def data_folder() -> Path:
+    """Where this user's data is kept unless another place is named."""
     from platformdirs import user_data_path
 
-    return f"sqlite:///{user_data_path('onrecord') / 'onrecord.db'}"
+    return user_data_path("onrecord")
 
 
 def store_url(store: str) -> str:

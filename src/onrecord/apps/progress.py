@@ -1,4 +1,4 @@
-"""What a person sees while documents go in."""
+"""What a person sees while documents go in or questions are asked."""
 
 from __future__ import annotations
 
@@ -41,3 +41,22 @@ def bar(session: Session, documents: Callable[[], int]) -> Iterator[Tell]:
             shown.update(task, advance=1, speed=speed)
 
         yield tell
+
+
+@contextmanager
+def questions(session: Session, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar of questions, told how many are done, where somebody sees it."""
+    if not session.watched:
+        yield lambda _: None
+        return
+    from rich import progress as live
+
+    columns = (
+        live.BarColumn(bar_width=24),
+        live.MofNCompleteColumn(),
+        live.TextColumn("questions", markup=False),
+        live.TimeRemainingColumn(),
+    )
+    with live.Progress(*columns, console=session.err, transient=True) as shown:
+        task = shown.add_task("", total=total)
+        yield lambda done: shown.update(task, completed=done)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from onrecord.apps.commands import asking, audit, docs, ingest, upkeep
+from onrecord.apps.commands import asking, audit, docs, evaluating, ingest, upkeep
 from onrecord.apps.commands.shared import group, need_command, session
 
 app = group(
@@ -46,6 +46,7 @@ app.command(epilog='Example: onrecord ask "How long are audit logs retained?"')(
 app.command(epilog='Example: onrecord search "connection pool" --mode lexical -k 5 --explain')(asking.search)
 app.add_typer(docs.app, name="docs")
 app.add_typer(audit.app, name="audit")
+app.add_typer(evaluating.app, name="eval")
 app.command()(upkeep.reindex)
 app.command()(upkeep.status)
 app.command()(upkeep.doctor)

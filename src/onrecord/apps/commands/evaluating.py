@@ -1,0 +1,110 @@
+"""`eval`: the lab."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from onrecord.apps.commands.shared import group, need_command, session
+from onrecord.apps.progress import bar, questions
+from onrecord.apps.session import Session
+from onrecord.errors import UsageError
+
+if TYPE_CHECKING:
+    from onrecord.lab.dataset import Dataset
+    from onrecord.lab.results import Run
+    from onrecord.policy import Policy
+
+
+def _ready(ctx: typer.Context) -> None:
+    need_command(ctx)
+    if find_spec("ir_measures") is None:
+        raise UsageError("The lab's libraries are not installed.", 'Install them: pip install "onrecord[lab]"')
+
+
+app = group(help="Measure what is found, answered and refused.", callback=_ready)
+
+Data = Annotated[Path, typer.Option("--dataset", metavar="DIR", help="A folder of documents with questions.")]
+Questions = Annotated[
+    Path | None, typer.Option("--questions", metavar="FILE", help="The questions. Default: DIR/queries.jsonl.")
+]
+Split = Annotated[str | None, typer.Option("--split", metavar="NAME", help="Only the questions of this split.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="GROUP.NAME=VALUE", help="Another number of the policy; several times for several."),
+]
+Runs = Annotated[
+    Path | None, typer.Option("--runs", metavar="DIR", help="Where runs are kept. Default: in the user's data folder.")
+]
+
+
+@app.command("run", epilog="Example: onrecord eval run --dataset handbook --split test")
+def run(
+    ctx: typer.Context,
+    dataset: Data,
+    file: Questions = None,
+    split: Split = None,
+    settings: Set = None,
+    in_store: Annotated[
+        bool, typer.Option("--in-store", help="Measure --store as it is, instead of a throw-away store.")
+    ] = False,
+    runs: Runs = None,
+) -> None:
+    """Ask every question of a dataset and count what was found, answered and refused."""
+    import anyio
+
+    from onrecord.apps import figures
+
+    this = session(ctx)
+    data = _dataset(dataset, file, split)
+    done = anyio.run(_measured, this, data, _policy(settings), in_store)
+    path = _kept(done, runs)
+    if not this.put(figures.to_json(done, path)):
+        figures.show(this.out, done, path)
+
+
+async def _measured(this: Session, data: Dataset, policy: Policy, in_store: bool) -> Run:
+    from onrecord.engine import AsyncEngine
+    from onrecord.lab.bench import standing, throwaway
+    from onrecord.lab.results import measure
+
+    if in_store:
+        engine = AsyncEngine(this.store, policy=policy, create=False)
+        try:
+            bench = await standing(engine, data, this.scope())
+            with questions(this, len(data.questions)) as tell_done:
+                return await measure(data, bench, tell_done)
+        finally:
+            engine.close()
+    with ExitStack() as shown:
+        tell = shown.enter_context(bar(this, lambda: len(data.documents)))
+        async with throwaway(data, policy, tell=tell) as bench:
+            shown.close()
+            with questions(this, len(data.questions)) as tell_done:
+                return await measure(data, bench, tell_done)
+
+
+def _dataset(folder: Path, file: Path | None, split: str | None) -> Dataset:
+    from onrecord.lab.dataset import load
+
+    return load(folder, file, split)
+
+
+def _policy(settings: list[str] | None) -> Policy:
+    from onrecord.lab.overrides import overridden
+    from onrecord.wiring import Settings
+
+    return overridden(Settings.from_environment().policy(), settings or ())
+
+
+def _kept(run: Run, folder: Path | None) -> Path:
+    from onrecord.lab.results import save
+    from onrecord.wiring import data_folder
+
+    path = (folder or data_folder() / "runs") / f"{run.name}.json"
+    save(run, path)
+    return path

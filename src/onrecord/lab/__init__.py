@@ -1,0 +1,1 @@
+"""The lab: measures whether OnRecord finds, answers and refuses as it should, and says how sure the figures are."""

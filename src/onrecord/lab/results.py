@@ -1,0 +1,182 @@
+"""A run: the figures over a dataset, the questions they come from, and the stamp that says what was measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from onrecord import __version__
+from onrecord.errors import DatasetError
+from onrecord.lab.bench import Bench
+from onrecord.lab.dataset import Dataset
+from onrecord.lab.measures import Gap, figures
+from onrecord.lab.statistics import RESAMPLES, SEED, Interval, Statistic, intervals
+from onrecord.lab.trial import Cited, Found, Trial, attempt
+
+FORMAT = 1
+OVERALL = "all"
+
+Estimate = Interval | Gap
+Table = Mapping[str, Mapping[str, Estimate]]
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What was measured. `commit` ends in `-dirty` where the code wasn't the committed one; empty outside a checkout.
+
+    `policy` is its hash, `settings` all its numbers. `rejected`: documents that couldn't be taken in.
+    """
+
+    dataset: str
+    dataset_hash: str
+    questions: int
+    documents: int
+    rejected: tuple[str, ...]
+    commit: str
+    version: str
+    policy: str
+    settings: Mapping[str, Any]
+    models: Mapping[str, str]
+    created: str
+    resamples: int = RESAMPLES
+    seed: int = SEED
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """`table` holds the figures by slice, the first of which is `all`."""
+
+    stamp: Stamp
+    table: Table
+    trials: tuple[Trial, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """Twelve hex digits over all that was found and said; timings left out."""
+        told = [{**asdict(t), "timings_ms": None} for t in self.trials]
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
+
+    @property
+    def name(self) -> str:
+        moment = self.stamp.created[:19].replace("-", "").replace(":", "")
+        return f"{moment}-{self.stamp.dataset}-{self.fingerprint[:6]}"
+
+
+async def measure(dataset: Dataset, bench: Bench, tell: Callable[[int], None], resamples: int = RESAMPLES) -> Run:
+    """Asks every question and counts. Raises what asking raises."""
+    trials = await attempt(bench.engine, dataset, bench.truth, bench.scope, tell)
+    stamp = Stamp(
+        dataset=dataset.name,
+        dataset_hash=dataset.digest,
+        questions=len(dataset.questions),
+        documents=len(dataset.documents),
+        rejected=tuple(r.path for r in bench.rejected),
+        commit=commit(),
+        version=__version__,
+        policy=bench.engine.policy.hash,
+        settings=asdict(bench.engine.policy),
+        models=bench.engine.models,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        resamples=resamples,
+    )
+    return Run(stamp, table(trials, resamples), tuple(trials))
+
+
+def sliced(trials: Sequence[Trial]) -> dict[str, list[Trial]]:
+    """All trials, and those of each kind where there are several."""
+    kinds = sorted({t.kind for t in trials})
+    return {OVERALL: list(trials)} | (
+        {kind: [t for t in trials if t.kind == kind] for kind in kinds} if len(kinds) > 1 else {}
+    )
+
+
+def table(trials: Sequence[Trial], resamples: int = RESAMPLES, seed: int = SEED) -> Table:
+    """Every measure of every slice, with its interval."""
+    return {name: estimates(some, resamples, seed) for name, some in sliced(trials).items()}
+
+
+def estimates(trials: Sequence[Trial], resamples: int = RESAMPLES, seed: int = SEED) -> Mapping[str, Estimate]:
+    found = figures(trials)
+    statistics: dict[str, Statistic] = {name: f for name, f in found.items() if not isinstance(f, Gap)}
+    known = intervals(statistics, len(trials), resamples, seed)
+    gaps = {name: f if isinstance(f, Gap) else Gap("not defined here") for name, f in found.items()}
+    return {name: known.get(name, gaps[name]) for name in found}
+
+
+def commit() -> str:
+    """The commit of the checkout that this code runs from; empty where there is none."""
+    folder = Path(__file__).parent
+    try:
+        told = subprocess.run(
+            ["git", "describe", "--always", "--abbrev=12", "--dirty", "--exclude=*"],
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return told.stdout.strip()
+
+
+# ---------------------------------------------------------------- as JSON
+
+
+def to_json(run: Run, trials: bool = True) -> dict[str, Any]:
+    """Without `trials` only the figures."""
+    body = {
+        "format": FORMAT,
+        "fingerprint": run.fingerprint,
+        "stamp": asdict(run.stamp),
+        "measures": {name: {m: _figure(e) for m, e in row.items()} for name, row in run.table.items()},
+    }
+    return {**body, "trials": [asdict(trial) for trial in run.trials]} if trials else body
+
+
+def _figure(estimate: Estimate) -> dict[str, Any]:
+    if isinstance(estimate, Gap):
+        return {"value": None, "why": estimate.why}
+    return {k: round(v, 6) if isinstance(v, float) else v for k, v in asdict(estimate).items()}
+
+
+def save(run: Run, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps(to_json(run), ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    part.replace(path)
+
+
+def read(path: Path) -> Run:
+    """A run that `save` wrote. Raises DatasetError for anything else."""
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+        if body["format"] != FORMAT:
+            raise ValueError(f"its format is {body['format']}, not {FORMAT}")
+        raw = body["stamp"]
+        stamp = Stamp(**{**raw, "rejected": tuple(raw["rejected"])})
+        rows = {name: {m: _estimate(e) for m, e in row.items()} for name, row in body["measures"].items()}
+        return Run(stamp, rows, tuple(map(_trial, body["trials"])))
+    except OSError as error:
+        raise DatasetError(f"{path} can't be read: {error.strerror}.", "Name a file that eval run wrote.") from error
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise DatasetError(f"{path} is no run: {error}.", "Name a file that eval run wrote.") from error
+
+
+def _estimate(raw: Mapping[str, Any]) -> Estimate:
+    return Gap(raw["why"]) if raw["value"] is None else Interval(**raw)
+
+
+def _trial(raw: Mapping[str, Any]) -> Trial:
+    known = {f.name for f in dataclasses.fields(Trial)}
+    if raw.keys() != known:
+        raise ValueError("a question of it lacks something")
+    ranking = tuple(Found(**found) for found in raw["ranking"])
+    return Trial(**{**raw, "ranking": ranking, "cited": tuple(Cited(**cited) for cited in raw["cited"])})
