@@ -44,7 +44,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """`pool` candidates an engine, fused by RRF with `rrf_k` (Cormack et al. 2009), `rerank` of them scored."""
+    """`pool` candidates an engine, fused by RRF with `rrf_k` (Cormack et al. 2009).
+
+    The reranker scores `rerank` of them, and more where more are wanted; 0 leaves them in fused order.
+    """
 
     mode: Mode = "hybrid"
     pool: int = 60

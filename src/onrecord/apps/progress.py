@@ -60,3 +60,28 @@ def questions(session: Session, total: int) -> Iterator[Callable[[int], None]]:
     with live.Progress(*columns, console=session.err, transient=True) as shown:
         task = shown.add_task("", total=total)
         yield lambda done: shown.update(task, completed=done)
+
+
+@contextmanager
+def policies(session: Session, total: int, asked: int) -> Iterator[Callable[[str, int], None]]:
+    """A bar of policies, told which one is asked and how many of `asked` questions are done."""
+    if not session.watched:
+        yield lambda _, __: None
+        return
+    from rich import progress as live
+
+    columns = (
+        live.BarColumn(bar_width=24),
+        live.TextColumn("{task.fields[policy]}", markup=False),
+        live.TimeRemainingColumn(),
+    )
+    with live.Progress(*columns, console=session.err, transient=True) as shown:
+        task = shown.add_task("", total=total * asked, policy="taking the documents in")
+        before: list[str] = []
+
+        def tell(policy: str, done: int) -> None:
+            if policy not in before:
+                before.append(policy)
+            shown.update(task, completed=(len(before) - 1) * asked + done, policy=f"{len(before)}/{total} {policy}")
+
+        yield tell

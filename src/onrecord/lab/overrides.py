@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -48,6 +49,9 @@ def _read(kind: Any, text: str, setting: str) -> Any:
     if kind not in (int, float):
         raise UsageError(f"{setting!r} can't be set from here.", "Set it in Python, with Policy.with_.")
     try:
+        if not math.isfinite(float(text)):
+            raise ValueError
         return kind(text)
     except ValueError:
-        raise UsageError(f"{setting!r}: {text!r} is no number.", "Write digits.") from None
+        whole = " without a point" if kind is int else ""
+        raise UsageError(f"{setting!r}: {text!r} is no number.", f"Write digits{whole}.") from None

@@ -136,9 +136,14 @@ def to_json(run: Run, trials: bool = True) -> dict[str, Any]:
         "format": FORMAT,
         "fingerprint": run.fingerprint,
         "stamp": asdict(run.stamp),
-        "measures": {name: {m: _figure(e) for m, e in row.items()} for name, row in run.table.items()},
+        "measures": table_json(run.table),
     }
     return {**body, "trials": [asdict(trial) for trial in run.trials]} if trials else body
+
+
+def table_json(table: Table) -> dict[str, dict[str, Any]]:
+    """By slice and measure; a figure that there isn't has no value and says why."""
+    return {name: {measure: _figure(estimate) for measure, estimate in row.items()} for name, row in table.items()}
 
 
 def _figure(estimate: Estimate) -> dict[str, Any]:

@@ -60,6 +60,8 @@ class Search:
             for chunk in best
             if chunk in found
         }
+        if not self.policy.retrieval.rerank:
+            return tuple(Hit(found[c].chunk(), fused[c], signals) for c, signals in places.items())[: query.k]
         ranked = rank(question, {chunk: found[chunk].words for chunk in places}, places, self.policy.ranking)
         return tuple(Hit(found[r.chunk].chunk(), r.score, r.signals) for r in ranked[: query.k])
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from onrecord.apps.commands import asking, audit, docs, evaluating, ingest, upkeep
+from onrecord.apps.commands import asking, audit, comparing, docs, evaluating, ingest, upkeep
 from onrecord.apps.commands.shared import group, need_command, session
 
 app = group(
@@ -47,6 +47,14 @@ app.command(epilog='Example: onrecord search "connection pool" --mode lexical -k
 app.add_typer(docs.app, name="docs")
 app.add_typer(audit.app, name="audit")
 app.add_typer(evaluating.app, name="eval")
+evaluating.app.command("compare", epilog="Example: onrecord eval compare 20260131 latest")(comparing.compare)
+evaluating.app.command(
+    "ablate", epilog="Example: onrecord eval ablate --dataset handbook --vary retrieval.mode=hybrid,lexical,dense"
+)(comparing.ablate)
+evaluating.app.command("baseline", epilog="Example: onrecord eval baseline --dataset handbook --gate hit@1=0.01:0.9")(
+    comparing.baseline
+)
+evaluating.app.command("gate", epilog="Example: onrecord eval gate --dataset handbook")(comparing.gate)
 app.command()(upkeep.reindex)
 app.command()(upkeep.status)
 app.command()(upkeep.doctor)

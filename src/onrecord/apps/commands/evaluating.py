@@ -60,14 +60,14 @@ def run(
     from onrecord.apps import figures
 
     this = session(ctx)
-    data = _dataset(dataset, file, split)
-    done = anyio.run(_measured, this, data, _policy(settings), in_store)
-    path = _kept(done, runs)
+    data = dataset_of(dataset, file, split)
+    done = anyio.run(measured, this, data, policy_of(settings), in_store)
+    path = kept(done, runs)
     if not this.put(figures.to_json(done, path)):
         figures.show(this.out, done, path)
 
 
-async def _measured(this: Session, data: Dataset, policy: Policy, in_store: bool) -> Run:
+async def measured(this: Session, data: Dataset, policy: Policy, in_store: bool) -> Run:
     from onrecord.engine import AsyncEngine
     from onrecord.lab.bench import standing, throwaway
     from onrecord.lab.results import measure
@@ -88,23 +88,28 @@ async def _measured(this: Session, data: Dataset, policy: Policy, in_store: bool
                 return await measure(data, bench, tell_done)
 
 
-def _dataset(folder: Path, file: Path | None, split: str | None) -> Dataset:
+def dataset_of(folder: Path, file: Path | None, split: str | None) -> Dataset:
     from onrecord.lab.dataset import load
 
     return load(folder, file, split)
 
 
-def _policy(settings: list[str] | None) -> Policy:
+def policy_of(settings: list[str] | None) -> Policy:
     from onrecord.lab.overrides import overridden
     from onrecord.wiring import Settings
 
     return overridden(Settings.from_environment().policy(), settings or ())
 
 
-def _kept(run: Run, folder: Path | None) -> Path:
+def kept(run: Run, folder: Path | None) -> Path:
     from onrecord.lab.results import save
-    from onrecord.wiring import data_folder
 
-    path = (folder or data_folder() / "runs") / f"{run.name}.json"
+    path = runs_folder(folder) / f"{run.name}.json"
     save(run, path)
     return path
+
+
+def runs_folder(named: Path | None) -> Path:
+    from onrecord.wiring import data_folder
+
+    return named or data_folder() / "runs"

@@ -1,0 +1,113 @@
+"""The lab on a piece of the handbook, with the real model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from running import Cli, Ran
+
+ROOT = Path(__file__).parents[2]
+FOLDER = "customers"
+# Every feature of the reranker, turned round: what it liked best comes last.
+REVERSED = ("fused=-0.5", "dense=-5", "coverage=-0.4", "idf_coverage=-1.2", "phrase=-0.8", "heading=-0.4")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder of the handbook with the questions about it, as a dataset."""
+    folder = tmp_path_factory.mktemp("data") / "small"
+    shutil.copytree(ROOT / "examples/handbook" / FOLDER, folder / "docs" / FOLDER)
+    lines = (ROOT / "examples/handbook-questions.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    kept = [r for r in rows if r["relevant"] and all(d.startswith(f"{FOLDER}/") for d in r["relevant"])]
+    kept = kept[:24] + [r for r in rows if not r["answerable"] and r not in kept[:24]][:6]
+    (folder / "queries.jsonl").write_text("".join(json.dumps(r) + "\n" for r in kept), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    monkeypatch.chdir(tmp_path)
+    return Cli(tmp_path, capsys)
+
+
+def run(lab: Cli, small: Path, *options: str) -> Ran:
+    return lab("--json", "eval", "run", "--dataset", small, "--runs", "runs", *options)
+
+
+@pytest.mark.models
+def test_two_runs_of_the_same_give_the_same_numbers_and_a_changed_one_is_compared(lab: Cli, small: Path) -> None:
+    first, second = run(lab, small).json, run(lab, small).json
+    assert first["fingerprint"] == second["fingerprint"]
+    exact = {k: v for k, v in first["measures"]["all"].items() if not k.endswith(("_p50", "_p95"))}
+    assert exact == {k: second["measures"]["all"][k] for k in exact}
+    assert exact["hit@3"]["low"] <= exact["hit@3"]["value"] <= exact["hit@3"]["high"] <= 1
+    other = run(lab, small, "--set", "retrieval.mode=lexical").json
+    told = lab("--json", "eval", "compare", first["run"], other["run"]).json
+    assert {"name": "policy.retrieval.mode", "first": "hybrid", "second": "lexical"} in told["settings"]
+    shown = lab("eval", "compare", Path(first["run"]).stem, "latest", "--runs", "runs")
+    assert "policy.retrieval.mode" in shown.out
+    assert "questions went otherwise" in shown.out
+
+
+@pytest.mark.models
+def test_the_gate_passes_and_fails_when_reranking_is_reversed(lab: Cli, small: Path) -> None:
+    assert lab("eval", "gate", "--dataset", small).code == 1  # no baseline yet
+    held = lab("--json", "eval", "baseline", "--dataset", small)
+    assert held.code == 0
+    path = Path(held.json["baseline"])
+    assert path == small.with_name("small-baseline.json")
+    before = path.read_bytes()
+    passed = lab("eval", "gate", "--dataset", small)
+    assert (passed.code, "gates passed" in passed.out) == (0, True)
+    broken = [f"ranking.{feature}" for feature in REVERSED]
+    failed = lab("--json", "eval", "gate", "--dataset", small, *(x for s in broken for x in ("--set", s)))
+    assert failed.code == 5
+    assert failed.json["outcome"] == "failed"
+    assert "hit@1" in [g["name"] for g in failed.json["gates"] if g["failed"]]
+    shown = lab("eval", "gate", "--dataset", small, *(x for s in broken for x in ("--set", s)))
+    assert (shown.code, "FAILED: worse by" in shown.out) == (5, True)
+    assert path.read_bytes() == before
+
+
+def test_a_dataset_that_is_not_there_is_skipped_loudly(lab: Cli) -> None:
+    skipped = lab("eval", "gate", "--dataset", "nowhere")
+    assert (skipped.code, "SKIPPED" in skipped.err, skipped.out) == (6, True, "")
+    assert lab("--json", "eval", "gate", "--dataset", "nowhere").json["outcome"] == "skipped"
+
+
+@pytest.mark.models
+def test_a_baseline_keeps_its_gates_when_it_is_moved(lab: Cli, small: Path) -> None:
+    options = ("--dataset", small, "--baseline", "held.json")
+    lab("eval", "baseline", *options, "--gate", "keyword/hit@3=0.01:0.5", "--gate", "citation_validity=0:1")
+    again = lab("--json", "eval", "baseline", *options).json["gates"]
+    assert [(g["slice"], g["measure"], g["bound"]) for g in again] == [
+        ("keyword", "hit@3", 0.5),
+        ("all", "citation_validity", 1.0),
+    ]
+    changed = small.parent / "changed" / "small"
+    shutil.copytree(small, changed)
+    with (changed / "queries.jsonl").open("a") as file:
+        file.write('{"id": "new", "question": "Who?", "answerable": false}\n')
+    told = lab("eval", "gate", "--dataset", changed, "--baseline", "held.json")
+    assert (told.code, "move the baseline" in told.err) == (1, True)
+
+
+@pytest.mark.models
+def test_an_ablation_has_a_table_a_slice(lab: Cli, small: Path) -> None:
+    vary = ("--vary", "retrieval.mode=hybrid,lexical", "--vary", "retrieval.rerank=30,0")
+    told = lab("--json", "eval", "ablate", "--dataset", small, "--runs", "runs", *vary).json["variants"]
+    assert told[0]["name"] == "retrieval.mode=hybrid retrieval.rerank=30"
+    assert len({v["policy"] for v in told}) == 4
+    assert len({json.dumps(v["measures"]["all"]["nDCG@10"]) for v in told}) > 2
+    assert told[0]["changes"] == {}
+    assert told[1]["changes"]["all"]["nDCG@10"]["before"] == told[0]["measures"]["all"]["nDCG@10"]["value"]
+    assert told[0]["measures"]["all"]["nDCG@10"]["low"] < told[0]["measures"]["all"]["nDCG@10"]["value"]
+    shown = lab("eval", "ablate", "--dataset", small, "--runs", "runs", "--vary", "chunking.content=180,60")
+    assert shown.code == 0
+    assert "chunking.content=60" in shown.out
+    assert "keyword (" in shown.out
+    assert len(list(Path("runs").glob("*.json"))) == 6
