@@ -27,9 +27,9 @@ from onrecord.answer.evidence import Gather
 from onrecord.answer.extract import Extract
 from onrecord.answer.review import review
 from onrecord.answer.verify import verify
-from onrecord.errors import QuestionError, UsageError
+from onrecord.errors import OnRecordError, QuestionError, UsageError
 from onrecord.index.local import LocalIndex
-from onrecord.ingest import Ingest, Progress, Summary
+from onrecord.ingest import Ingest, Progress, Summary, Wish
 from onrecord.policy import Policy
 from onrecord.ports import Embedder
 from onrecord.record import answers, read, write
@@ -92,24 +92,26 @@ class AsyncEngine:
         paths: Paths,
         *,
         tenant: str = "default",
-        groups: Iterable[str] = (),
+        groups: Iterable[str] | None = None,
         uri_prefix: str | None = None,
+        restore: bool = False,
         dry_run: bool = False,
         tell: Tell = lambda _: None,
     ) -> Summary:
         """Takes files and folders in. What can't be taken is listed in the summary; the rest goes in.
 
+        `groups` may read them; none given leaves that as it is, an empty list opens them to everyone of the tenant.
+        Withdrawn documents stay withdrawn unless `restore`.
         Raises UsageError for a missing path, StoreError, ModelError. Committed documents stay whatever is raised;
         where it is cancelled it ends between two documents.
         """
-        groups = frozenset(groups)
-        if any(not group.isprintable() or not group.strip() for group in groups):
-            raise UsageError("A group's name is empty or has control characters.", "Use letters, digits, - and _.")
+        scope = Scope(tenant, frozenset(groups or ()))
         named = [paths] if isinstance(paths, str | Path) else list(paths)
         sources = expand([Path(p) for p in named], uri_prefix)
         stop = threading.Event()
-        job = Ingest(self.database, wiring.parser(), self.embedder, self.policy, dry_run, stop.is_set)
-        run = partial(job.run, sources, tenant, groups, tell)
+        wish = Wish(tenant, None if groups is None else scope.groups, restore, dry_run)
+        job = Ingest(self.database, wiring.parser(), self.embedder, self.policy, wish, stop.is_set)
+        run = partial(job.run, sources, tell)
         return await _to_its_end(asyncio.to_thread(run if dry_run else partial(self._changing, run)), stop.set)
 
     async def documents(self, scope: Scope | None = None, prefix: str = "") -> list[DocumentRow]:
@@ -125,6 +127,10 @@ class AsyncEngine:
     async def original(self, version_id: str, scope: Scope | None = None) -> bytes | None:
         return await asyncio.to_thread(read.original, self.database, version_id, scope or Scope())
 
+    async def known(self, uri: str, tenant: str = "default") -> bool:
+        """Whether there is such a document, withdrawn or not, whoever may read it."""
+        return await asyncio.to_thread(write.state, self.database, tenant, uri) is not None
+
     async def withdraw(self, uri: str, tenant: str = "default") -> bool:
         """Hides a document from now on. False where there is none in force."""
         return await asyncio.to_thread(self._changing, partial(write.withdraw, self.database, tenant, uri))
@@ -135,10 +141,14 @@ class AsyncEngine:
 
     def _changing(self, change: Callable[[], T]) -> T:
         try:
-            return change()
-        finally:
-            # what was committed before an error is to be found, and what was erased isn't
-            self.index.catch_up()
+            done = change()
+        except BaseException:
+            # what was committed before is to be found, and what was erased isn't; the first error is the one to tell
+            with suppress(OnRecordError):
+                self.index.catch_up()
+            raise
+        self.index.catch_up()
+        return done
 
     # ------------------------------------------------------------ questions
 
@@ -344,6 +354,9 @@ class Engine:
     def original(self, version_id: str, scope: Scope | None = None) -> bytes | None:
         return self._call(self._engine.original, version_id, scope)
 
+    def known(self, uri: str, tenant: str = "default") -> bool:
+        return self._call(self._engine.known, uri, tenant)
+
     def withdraw(self, uri: str, tenant: str = "default") -> bool:
         return self._call(self._engine.withdraw, uri, tenant)
 
@@ -362,6 +375,12 @@ class Engine:
 
     def status(self) -> Mapping[str, Any]:
         return self._call(self._engine.status)
+
+    def unrecorded(self) -> Engine:
+        """As `AsyncEngine.unrecorded`."""
+        other = copy(self)
+        other._engine = self._engine.unrecorded()
+        return other
 
     def with_policy(self, policy: Policy) -> Engine:
         """As `AsyncEngine.with_policy`."""

@@ -44,20 +44,21 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What became of one file."""
+    """What became of one file. `withdrawn`: its document was, and stays so."""
 
     uri: str
-    outcome: Literal["added", "updated", "unchanged", "rejected"]
+    outcome: Literal["added", "updated", "unchanged", "withdrawn", "rejected"]
     chunks: int = 0
 
 
 @dataclass(slots=True)
 class Summary:
-    """`embedded` and `reused` count chunks whose vectors were made or found."""
+    """`withdrawn` names documents that stayed so; `embedded` and `reused` count chunks, their vectors made or found."""
 
     added: int = 0
     updated: int = 0
     unchanged: int = 0
+    withdrawn: list[str] = field(default_factory=list)
     rejected: list[Rejection] = field(default_factory=list)
     chunks: int = 0
     embedded: int = 0
@@ -67,11 +68,24 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A version to be committed, and the texts of its windows by key. `known`: another one is in force."""
+    """A version to be committed, and the texts of its windows by key. `known`: the document has others."""
 
     new: NewVersion
     texts: dict[str, str]
     known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is wanted of an ingest. `groups` None: whoever may read a document now; empty: everyone of the tenant.
+
+    Withdrawn documents stay withdrawn unless `restore`. With `dry_run` all is read and cut, and nothing kept.
+    """
+
+    tenant: str = "default"
+    groups: frozenset[str] | None = None
+    restore: bool = False
+    dry_run: bool = False
 
 
 class _Stopped(Exception):
@@ -87,11 +101,11 @@ class Ingest:
         parser: Parser,
         embedder: Embedder,
         policy: Policy,
-        dry_run: bool = False,
+        wish: Wish = Wish(),
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._database, self._parser, self._embedder = database, parser, embedder
-        self._policy, self._dry_run, self._stopped = policy, dry_run, stopped
+        self._policy, self._wish, self._stopped = policy, wish, stopped
         self._chunking = policy.chunking.fitting(embedder.max_tokens)
         if self._chunking != policy.chunking:
             _log.warning(
@@ -102,9 +116,7 @@ class Ingest:
                 self._chunking.window,
             )
 
-    def run(
-        self, sources: Iterable[Source], tenant: str, groups: frozenset[str], tell: Callable[[Progress], None]
-    ) -> Summary:
+    def run(self, sources: Iterable[Source], tell: Callable[[Progress], None] = lambda _: None) -> Summary:
         """Takes every source that can be taken; `tell` hears of each once it is committed or turned away.
 
         Sources are read one by one, so that any number of them may come. When it is stopped, that is between two
@@ -112,18 +124,11 @@ class Ingest:
         """
         started, summary = time.perf_counter(), Summary()
         with suppress(_Stopped):
-            self._take(sources, tenant, groups, summary, tell)
+            self._take(sources, summary, tell)
         summary.seconds = time.perf_counter() - started
         return summary
 
-    def _take(
-        self,
-        sources: Iterable[Source],
-        tenant: str,
-        groups: frozenset[str],
-        summary: Summary,
-        tell: Callable[[Progress], None],
-    ) -> None:
+    def _take(self, sources: Iterable[Source], summary: Summary, tell: Callable[[Progress], None]) -> None:
         pending: list[_Prepared] = []
         for source in sources:
             self._check()
@@ -132,16 +137,19 @@ class Ingest:
                 self._commit(pending, summary, tell)
                 pending = []
             try:
-                prepared = self._prepare(source, tenant, groups)
+                prepared = self._prepare(source)
             except RejectedInput as error:
                 summary.rejected.append(Rejection(source.uri, error.reason, str(error)))
                 tell(Progress(source.uri, "rejected"))
                 continue
-            if prepared is None:
-                summary.unchanged += 1
-                tell(Progress(source.uri, "unchanged"))
-            else:
+            if isinstance(prepared, _Prepared):
                 pending.append(prepared)
+                continue
+            if prepared == "withdrawn":
+                summary.withdrawn.append(source.uri)
+            else:
+                summary.unchanged += 1
+            tell(Progress(source.uri, prepared))
         self._commit(pending, summary, tell)
 
     def _check(self) -> None:
@@ -150,26 +158,28 @@ class Ingest:
 
     # ------------------------------------------------------------ one file
 
-    def _prepare(self, source: Source, tenant: str, groups: frozenset[str]) -> _Prepared | None:
-        """A document version ready to commit; None where the one in force is the same. Raises RejectedInput."""
-        data = source.read(self._policy.limits.file_bytes)
-        current = write.current_state(self._database, tenant, source.uri)
-        if current is not None and current[0] == write.blob_id(data):
-            # no group named is no wish to open the document
-            if groups and current[1] != groups and not self._dry_run:
-                write.regroup(self._database, tenant, source.uri, groups)
-            return None
+    def _prepare(self, source: Source) -> _Prepared | Literal["unchanged", "withdrawn"]:
+        """A document version ready to commit, or why there is none. Raises RejectedInput."""
+        data, wish = source.read(self._policy.limits.file_bytes), self._wish
+        known = write.state(self._database, wish.tenant, source.uri)
+        if known is not None and known.withdrawn and not wish.restore:
+            return "withdrawn"
+        if known is not None and not known.withdrawn and known.blob == write.blob_id(data):
+            if wish.groups is not None and known.groups != wish.groups and not wish.dry_run:
+                write.regroup(self._database, wish.tenant, source.uri, wish.groups)
+            return "unchanged"
         parsed = self._parser(data, source.path.name)
         cuts = chunking.cut(parsed, self._chunking, self._embedder.count)
         if not cuts:
-            raise RejectedInput("no_text", "The file holds no text that a reader would see.")
+            why = "The file holds no text that a reader would see."
+            raise RejectedInput("no_text", why, "Check that the right file was given.")
         texts = chunking.embedded_texts(cuts, parsed, self._chunking, self._embedder.count)
         keyed = [[(_key(text), text) for text in windows] for windows in texts]
         new = NewVersion(
-            tenant=tenant,
+            tenant=wish.tenant,
             uri=source.uri,
             title=parsed.title,
-            groups=groups or None,
+            groups=wish.groups,
             data=data,
             media_type=parsed.media_type,
             encoding=parsed.encoding,
@@ -178,7 +188,7 @@ class Ingest:
             outdated=parsed.outdated,
             chunks=_new_chunks(cuts, parsed, [tuple(key for key, _ in windows) for windows in keyed]),
         )
-        return _Prepared(new, dict(pair for windows in keyed for pair in windows), known=current is not None)
+        return _Prepared(new, dict(pair for windows in keyed for pair in windows), known=known is not None)
 
     # ------------------------------------------------------------ many files
 
@@ -186,11 +196,16 @@ class Ingest:
         model = self._embedder.name
         texts = {key: text for p in pending for key, text in p.texts.items()}
         missing = write.missing_vectors(self._database, model, list(texts))
-        vectors = {} if self._dry_run else self._embed({key: texts[key] for key in sorted(missing)})
+        vectors = {} if self._wish.dry_run else self._embed({key: texts[key] for key in sorted(missing)})
         for p in pending:
             self._check()
-            if not self._dry_run:
-                write.put(self._database, p.new, model, {key: vectors[key] for key in p.texts if key in vectors})
+            if not self._wish.dry_run:
+                embedded = {key: vectors[key] for key in p.texts if key in vectors}
+                if not write.put(self._database, p.new, model, embedded).made:
+                    # another process was quicker with the same file
+                    summary.unchanged += 1
+                    tell(Progress(p.new.uri, "unchanged"))
+                    continue
             summary.added += not p.known
             summary.updated += p.known
             summary.chunks += len(p.new.chunks)

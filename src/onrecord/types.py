@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias
 
+from onrecord.errors import UsageError
+
 Kind = Literal["prose", "list", "table", "code", "heading"]
 Signals: TypeAlias = Mapping[str, float]
 
@@ -161,6 +163,18 @@ class Scope:
     tenant: str = "default"
     groups: frozenset[str] = frozenset()
     as_of: datetime | None = None
+
+    def __post_init__(self) -> None:
+        check_name("tenant", self.tenant)
+        for group in self.groups:
+            check_name("group", group)
+
+
+def check_name(what: Literal["tenant", "group"], name: str) -> None:
+    """Raises UsageError for a name that nobody could see."""
+    if not name.strip() or not name.isprintable():
+        why = "has control characters" if name.strip() else "is empty"
+        raise UsageError(f"{name!r} can't be the name of a {what}: it {why}.", "Use letters, digits, - and _.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ INGEST = {
     "added": int,
     "updated": int,
     "unchanged": int,
+    "withdrawn": list,
     "rejected": [{"path": str, "reason": str, "error": str}],
     "chunks": int,
     "embedded": int,

@@ -421,7 +421,7 @@ def test_a_read_only_file_system(cli: Cli, docs: Path, tmp_path: Path) -> None:
         (["ask", ""], 2, "QuestionError"),
         (["docs", "show", "none"], 1, "OnRecordError"),
         (["frobnicate"], 2, "UsageError"),
-        (["docs", "delete", "kb/backup.md"], 2, "UsageError"),
+        (["docs", "delete", "kb/none.md"], 1, "OnRecordError"),
         (["--store", "/nowhere/kb.db", "status"], 1, "StoreError"),
     ],
 )
@@ -432,3 +432,46 @@ def test_an_error_is_one_json_document(full: Cli, asked: list[str], code: int, k
     assert ran.json["error"]["type"] == kind
     assert ran.json["error"]["message"]
     assert ran.err.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["ask", "pool", "--tenant"], "error: --tenant needs a value. See: onrecord --help\n"),
+        (
+            ["ask", "pool", "-g", ""],
+            "error: '' can't be the name of a group: it is empty.",
+        ),
+        (["docs", "list", "--tenant", " "], "error: ' ' can't be the name of a tenant: it is empty."),
+        (["search", "pool", "-k", "0"], "error: Invalid value for '-k': it should be 1 or more. See: onrecord search"),
+        (["search", "pool", "-k", "999"], "error: Invalid value for '-k': it should be 200 or less."),
+        (["search", "pool", "-k", "x"], "error: Invalid value for '-k': it should be a whole number."),
+        (["search", "pool", "--mode", "x"], "error: Invalid value for '--mode': 'x' is not one of 'hybrid', 'lexical'"),
+        (["audit", "show", ""], "error: The record's id is missing. See: onrecord audit list\n"),
+        (["docs", "show", ""], "error: A document's name is missing. See: onrecord docs list\n"),
+        (["docs", "delete", " "], "error: A document's name is missing."),
+    ],
+)
+def test_wrong_usage_is_told_in_plain_words(full: Cli, asked: list[str], told: str) -> None:
+    ran = full(*asked)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(told)
+
+
+def test_a_store_that_is_a_folder(cli: Cli) -> None:
+    ran = cli("status", "--store", ".")
+    assert ran.code == 1
+    assert ran.err == f"error: The store {cli.folder} is a folder. Name a file in it.\n"
+
+
+def test_every_rejection_says_what_to_do(cli: Cli) -> None:
+    folder = cli.folder / "odd"
+    folder.mkdir()
+    for name, data in {"empty.md": b"", "blank.md": b" \n", "binary.md": bytes(range(256)), "x.exe": b"MZ"}.items():
+        (folder / name).write_bytes(data)
+    (folder / "hidden.html").write_text("<p hidden>x</p>")
+    (folder / "front.md").write_text("---\n---\n")
+    os.mkfifo(folder / "pipe.md")
+    rejected = cli("ingest", folder, "--json").json["rejected"]
+    assert len(rejected) == 7
+    assert all(r["error"].count(". ") >= 1 and r["error"].endswith(".") for r in rejected), rejected

@@ -147,9 +147,13 @@ def test_a_withdrawn_document_answers_only_for_the_time_before(cli: Cli) -> None
     assert cli.json("docs", "history", "kb/canteen.md")["versions"][0]["withdrawn"]
     assert "withdrawn 20" in cli("docs", "history", "kb/canteen.md").out
     assert cli("docs", "withdraw", "kb/canteen.md").code == 1
-    # brought back by taking it in again
-    assert ingest(cli, page(cli.folder, "11:30"))["added"] == 1
-    assert "11:30" in said(cli)
+    for hour in ("11:30", "11:45"):
+        assert ingest(cli, page(cli.folder, hour))["withdrawn"] == ["kb/canteen.md"]
+        assert said(cli) == ""
+    told = cli("ingest", cli.folder / "canteen.md", "--uri-prefix", "kb/").out
+    assert "left out kb/canteen.md: it was withdrawn" in told
+    assert ingest(cli, page(cli.folder, "11:45"), "--restore")["updated"] == 1
+    assert "11:45" in said(cli)
 
 
 def test_a_deleted_document_is_gone_from_everywhere(cli: Cli) -> None:
@@ -157,9 +161,7 @@ def test_a_deleted_document_is_gone_from_everywhere(cli: Cli) -> None:
     ingest(cli, page(cli.folder, "12:00"))
     before = datetime.now(UTC).isoformat()
     answer = cli.json("ask", ASKED)
-    assert cli("docs", "delete", "kb/canteen.md").code == 2, "without a terminal it has to be told --yes"
-    assert "12:00" in said(cli)
-    assert cli.json("docs", "delete", "kb/canteen.md", "--yes") == {"document": "kb/canteen.md", "done": "deleted"}
+    assert cli.json("docs", "delete", "kb/canteen.md") == {"document": "kb/canteen.md", "done": "deleted"}
     assert said(cli) == said(cli, "--as-of", before) == ""
     assert cli("audit", "show", answer["id"]).code == 1
     assert cli.json("docs", "list")["documents"] == []
@@ -179,5 +181,8 @@ def test_ingesting_again_without_a_group_opens_nothing(cli: Cli) -> None:
         assert said(cli) == ""
         assert hour in said(cli, "--group", "kitchen")
     cli.json("docs", "withdraw", "kb/canteen.md")
-    ingest(cli, page(cli.folder, "13:15"))
+    ingest(cli, page(cli.folder, "13:15"), "--restore")
     assert said(cli) == ""
+    assert cli("ingest", path, "--group", "kitchen", "--everyone").code == 2
+    ingest(cli, path, "--everyone")
+    assert "13:15" in said(cli)

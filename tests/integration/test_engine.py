@@ -273,9 +273,19 @@ def test_withdrawn_is_gone_from_now_on_only(kb: Engine, docs: Path) -> None:
     assert "ops/pool.md" not in found_in(kb, "audit logs")
     assert "400 days" in said(kb.ask(AUDIT, Scope(as_of=asked)))
     assert [row.withdrawn for row in kb.documents(prefix="ops/")] == [True]
-    summary = kb.ingest(docs, uri_prefix="")
-    assert (summary.added, summary.unchanged, summary.embedded) == (1, 2, 0)
+    assert kb.known("ops/pool.md")
+    assert kb.ingest(docs, uri_prefix="").withdrawn == ["ops/pool.md"]
+    summary = kb.ingest(docs, uri_prefix="", restore=True)
+    assert (summary.updated, summary.unchanged, summary.embedded) == (1, 2, 0)
     assert "400 days" in said(kb.ask(AUDIT))
+
+
+def test_unrecorded_questions_leave_no_audit_record(kb: Engine) -> None:
+    before = len(kb.answers())
+    assert "400 days" in said(kb.unrecorded().ask(AUDIT))
+    assert len(kb.answers()) == before
+    kb.ask(AUDIT)
+    assert len(kb.answers()) == before + 1
 
 
 def test_deleted_is_gone_for_good(kb: Engine, store: str) -> None:

@@ -19,12 +19,12 @@ import pytest
 from sqlalchemy import func, select, text
 
 from onrecord.errors import ModelUnavailable, RejectedInput
-from onrecord.ingest import Ingest, Progress, Summary
+from onrecord.ingest import Ingest, Progress, Summary, Wish
 from onrecord.models.offline import HashEmbedder
 from onrecord.parse import parse
 from onrecord.policy import Policy
 from onrecord.ports import Floats, Use
-from onrecord.record import read
+from onrecord.record import read, write
 from onrecord.record.database import Database
 from onrecord.record.schema import chunks, vectors, windows
 from onrecord.sources import Source, expand
@@ -69,7 +69,8 @@ class Desk:
         sources: Iterable[Source] | None = None,
         *,
         tenant: str = "default",
-        groups: Iterable[str] = (),
+        groups: Iterable[str] | None = None,
+        restore: bool = False,
         policy: Policy | None = None,
         dry_run: bool = False,
         tell: Callable[[Progress], None] | None = None,
@@ -79,9 +80,10 @@ class Desk:
         """Takes the folder, or other sources; forgets what was embedded and told before."""
         self.embedder.texts.clear()
         self.told.clear()
-        job = Ingest(self.database, parser, self.embedder, policy or Policy(), dry_run, stopped)
+        wish = Wish(tenant, None if groups is None else frozenset(groups), restore, dry_run)
+        job = Ingest(self.database, parser, self.embedder, policy or Policy(), wish, stopped)
         found = expand([self.folder], "") if sources is None else sources
-        return job.run(found, tenant, frozenset(groups), tell or self.told.append)
+        return job.run(found, tell or self.told.append)
 
     def in_force(self, tenant: str = "default", groups: Iterable[str] = ()) -> dict[str, str]:
         """The text in force of each document."""
@@ -225,6 +227,45 @@ def test_an_unchanged_file_for_other_groups_is_given_to_them(desk: Desk) -> None
     assert figures(summary) == (0, 0, 1, 0)
     assert desk.in_force(groups=["hr"]) == {}
     assert desk.in_force(groups=["it"]) == {"a.md": handbook(1)}
+
+
+def test_an_empty_list_of_groups_opens_a_document(desk: Desk) -> None:
+    desk.write("a.md", handbook(1))
+    desk.ingest(groups=["hr"])
+    desk.ingest()
+    assert desk.in_force() == {}
+    assert figures(desk.ingest(groups=[])) == (0, 0, 1, 0)
+    assert desk.in_force() == {"a.md": handbook(1)}
+
+
+@pytest.mark.parametrize("number", [1, 2], ids=["the same bytes", "other bytes"])
+def test_a_withdrawn_document_stays_so_until_it_is_to_be_restored(desk: Desk, number: int) -> None:
+    desk.write("a.md", handbook(1))
+    desk.write("b.md", handbook(3))
+    desk.ingest(groups=["hr"])
+    write.withdraw(desk.database, "default", "a.md")
+    desk.write("a.md", handbook(number))
+    summary = desk.ingest()
+    assert (figures(summary), summary.withdrawn) == ((0, 0, 1, 0), ["a.md"])
+    assert [told.outcome for told in desk.told] == ["withdrawn", "unchanged"]
+    assert desk.in_force(groups=["hr"]) == {"b.md": handbook(3)}
+    assert figures(desk.ingest(restore=True, dry_run=True)) == (0, 1, 1, 0)
+    assert figures(desk.ingest(restore=True)) == (0, 1, 1, 0)
+    assert desk.in_force(groups=["hr"]) == {"a.md": handbook(number), "b.md": handbook(3)}
+    assert desk.in_force() == {}
+    assert figures(desk.ingest()) == (0, 0, 2, 0)
+
+
+def test_what_another_ingest_has_just_stored_is_unchanged(desk: Desk) -> None:
+    desk.write("a.md", handbook(1))
+
+    def slow(data: bytes, name: str) -> Parsed:
+        if not desk.in_force():
+            Ingest(desk.database, parse, desk.embedder, Policy()).run(expand([desk.folder], ""))
+        return parse(data, name)
+
+    assert figures(desk.ingest(parser=slow)) == (0, 0, 1, 0)
+    assert desk.versions("a.md") == [handbook(1)]
 
 
 # ---------------------------------------------------------------- what can't be taken

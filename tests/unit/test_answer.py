@@ -1,6 +1,7 @@
 """Answering, stage by stage: what a question demands, what can be quoted, what is verified, what is refused."""
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
@@ -436,6 +437,18 @@ def test_a_failed_stage_keeps_one_record_that_says_so(stage: str) -> None:
     with pytest.raises(RuntimeError):
         collect(kept, stages(kept, [GOOD], fail=stage))
     assert [(r.error, r.outcome) for r in kept] == [("RuntimeError", None)]
+
+
+def test_the_first_error_wins_where_its_record_cannot_be_kept_either() -> None:
+    async def full(record: Record) -> None:
+        raise OSError("the disk is full")
+
+    broken = dataclasses.replace(stages([], [GOOD], fail="gather"), keep=full)
+    with pytest.raises(RuntimeError) as raised:
+        collect([], broken)
+    assert raised.value.__notes__ == ["Its audit record could not be kept: the disk is full"]
+    with pytest.raises(OSError, match="the disk is full"):
+        collect([], dataclasses.replace(broken, gather=stages([], [GOOD]).gather))
 
 
 def test_a_reader_who_leaves_keeps_one_record() -> None:

@@ -14,6 +14,7 @@ from sqlalchemy import select
 from onrecord.errors import ModelMismatch, StoreLocked, UsageError
 from onrecord.record import answers, codec, read, write
 from onrecord.record.schema import blobs, vectors
+from onrecord.record.write import State
 from onrecord.testing.record import Sample
 from onrecord.types import Scope, Version
 
@@ -107,7 +108,8 @@ def test_a_withdrawn_document_is_listed_and_no_longer_read(sample: Sample) -> No
     assert not write.withdraw(sample.database, "default", "a")
     assert not write.withdraw(sample.database, "default", "b")
     assert texts(sample) == set()
-    assert write.current_state(sample.database, "default", "a") is None
+    assert write.state(sample.database, "default", "a") == State(write.blob_id(b"one"), frozenset(), withdrawn=True)
+    assert write.state(sample.database, "default", "b") is None
     (row,) = read.find_documents(sample.database, EVERYONE)
     assert row.withdrawn
     sample.put("a", "one")
@@ -141,7 +143,7 @@ def test_one_uri_of_two_tenants_is_two_documents(sample: Sample) -> None:
     for tenant, uri in (("default", "a"), ("other", "a"), ("x y", "z"), ("x", "y z")):
         sample.put(uri, f"of {tenant}", tenant=tenant)
     assert held(sample, "documents") == 4
-    assert [texts(sample, Scope(t)) for t in ("default", "other", "x y", "x", "")] == [
+    assert [texts(sample, Scope(t)) for t in ("default", "other", "x y", "x", "-")] == [
         {"of default"},
         {"of other"},
         {"of x y"},
@@ -180,7 +182,7 @@ def test_another_tenants_groups_are_no_key(sample: Sample) -> None:
 def test_regrouping(sample: Sample) -> None:
     sample.put("a", "one", groups=("red",))
     write.regroup(sample.database, "default", "a", frozenset({"blue"}))
-    assert write.current_state(sample.database, "default", "a") == (write.blob_id(b"one"), frozenset({"blue"}))
+    assert write.state(sample.database, "default", "a") == State(write.blob_id(b"one"), frozenset({"blue"}))
     assert texts(sample, Scope(groups=frozenset({"red"}))) == set()
     assert texts(sample, Scope(groups=frozenset({"blue"}))) == {"one"}
     write.regroup(sample.database, "default", "a", frozenset())

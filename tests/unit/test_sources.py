@@ -80,12 +80,39 @@ def test_links_to_folders_are_followed_only_where_they_are_named(folder: Path, t
     assert files(tmp_path / "link") == ["a.md", "b.md", "sub/c.md", "sub/deep/d.md"]
 
 
-def test_links_to_files_count_and_broken_ones_are_rejected(folder: Path) -> None:
-    (folder / "l.md").symlink_to("a.md")
+def test_a_link_within_the_folder_comes_once_as_what_it_leads_to(folder: Path) -> None:
+    (folder / "l.md").symlink_to("sub/c.md")
+    (folder / "sub/up.md").symlink_to("../a.md")
+    assert files(folder) == ["a.md", "b.md", "sub/c.md", "sub/deep/d.md"]
+
+
+def test_a_link_to_a_hidden_file_of_the_folder_counts(folder: Path) -> None:
+    # so Kubernetes mounts its config maps
+    (folder / "l.md").symlink_to(".git/config")
+    found = {source.uri: source for source in expand([folder], "")}
+    assert found["l.md"].read(CAP) == b".git/config"
+
+
+def test_a_link_out_of_the_folder_is_rejected_and_may_be_named_itself(folder: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.md"
+    secret.write_text("a secret")
+    for name, target in (("abs.md", secret), ("rel.md", Path("../secret.md")), ("gone.md", Path("../nowhere.md"))):
+        (folder / name).symlink_to(target)
+    (tmp_path / "hop").symlink_to(folder, target_is_directory=True)
+    for named in (folder, tmp_path / "hop"):
+        found = {source.uri: source for source in expand([named], "")}
+        for name in ("abs.md", "rel.md", "gone.md"):
+            with pytest.raises(RejectedInput, match="a link out of the folder") as caught:
+                found[name].read(CAP)
+            assert caught.value.reason == "link"
+    (source,) = expand([folder / "abs.md"], "")
+    assert source.read(CAP) == b"a secret"
+
+
+def test_broken_links_are_rejected(folder: Path) -> None:
     (folder / "m.md").symlink_to("m.md")
     (folder / "n.md").symlink_to("nowhere")
     found = {source.uri: source for source in expand([folder], "")}
-    assert found["l.md"].read(CAP) == b"a.md"
     assert reason(found["m.md"].path) == reason(found["n.md"].path) == "unreadable"
 
 

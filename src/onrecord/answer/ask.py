@@ -124,8 +124,11 @@ async def ask(query: Query, stages: Stages, policy: Policy) -> AsyncGenerator[Ev
             trail.outcome = guard.after(plan, evidence, claims, review)
     except BaseException as error:
         trail.error = type(error).__name__
+        try:
+            await stages.keep(trail.record())
+        except Exception as second:
+            error.add_note(f"Its audit record could not be kept: {second}")
         raise
-    finally:
-        record = trail.record()
-        await stages.keep(record)
+    record = trail.record()
+    await stages.keep(record)
     yield Finished(record)

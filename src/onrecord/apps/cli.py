@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import re
 import signal
 import sys
 import traceback
@@ -22,30 +23,40 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _LONGEST = 600  # characters of a message that a person reads
+_WORDINGS = (
+    (r"Input should be greater than or equal to (\S+)", r"it should be \1 or more"),
+    (r"Input should be less than or equal to (\S+)", r"it should be \1 or less"),
+    (r"Input should be a valid integer.*", "it should be a whole number"),
+    (r"Value error, ", ""),
+)
 _FLAGS, _VALUES = ("--json", "--quiet", "-q"), ("--store", "--tenant")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs a command and exits with its code."""
-    front, rest = hoist(sys.argv[1:] if arguments is None else arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    as_json = "--json" in given
     _open_streams()
     try:
-        code = _run(front, rest)
+        code = _run(*hoist(given))
         sys.stdout.flush()
     except BrokenPipeError:
         # whoever read our output has left; nothing more to say, not even at exit
         _silence(sys.stdout, sys.stderr)
         code = codes.DONE
     except KeyboardInterrupt:
-        _leave("--json" in front)
+        _leave(as_json)
     except Exception as error:
-        code = _told(error, "--json" in front)
+        code = _told(error, as_json)
         _flush()
     sys.exit(code)
 
 
 def hoist(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The global options, wherever they were typed, and the rest; what follows `--` stays where it is."""
+    """The global options, wherever they were typed, and the rest; what follows `--` stays where it is.
+
+    Raises UsageError for an option without its value.
+    """
     front: list[str] = []
     rest: list[str] = []
     items = iter(arguments)
@@ -55,7 +66,9 @@ def hoist(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         elif item in _FLAGS or item.startswith(tuple(f"{name}=" for name in _VALUES)):
             front.append(item)
         elif item in _VALUES:
-            front += [item, *([value] if (value := next(items, None)) is not None else [])]
+            if (value := next(items, None)) is None:
+                raise UsageError(f"{item} needs a value.", "See: onrecord --help")
+            front += [item, value]
         else:
             rest.append(item)
     return front, rest
@@ -79,8 +92,15 @@ def _run(front: list[str], rest: list[str]) -> int:
         raise KeyboardInterrupt from None
     except typer.TyperException as error:
         where = getattr(getattr(error, "ctx", None), "command_path", "onrecord")
-        raise UsageError(error.format_message(), f"See: {where} --help") from error
+        raise UsageError(_plain(error.format_message()), f"See: {where} --help") from error
     return codes.DONE
+
+
+def _plain(message: str) -> str:
+    """What a value should have been, in a person's words."""
+    for found, told in _WORDINGS:
+        message = re.sub(found, told, message)
+    return message.rstrip(".") + "."
 
 
 @contextmanager

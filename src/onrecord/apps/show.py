@@ -148,9 +148,13 @@ def summary(out: Console, done: Summary, dry_run: bool = False) -> None:
         out.print(Text("Nothing was kept; this is what would be:", style="dim"))
     out.print(
         f"added {done.added:,}, new version {done.updated:,}, unchanged {done.unchanged:,}, "
+        f"{f'withdrawn {len(done.withdrawn):,}, ' if done.withdrawn else ''}"
         f"rejected {len(done.rejected):,}; {done.chunks:,} chunks, {done.embedded:,} embedded, "
         f"{done.reused:,} reused; {done.seconds:.1f} s"
     )
+    for uri in done.withdrawn:
+        told = ": it was withdrawn and stays so; --restore brings it back"
+        paragraph(out, Text.assemble(("left out ", "yellow"), (short(uri), "bold"), told), indent=2)
     for rejection in done.rejected:
         name_of = (short(rejection.path), "bold")
         paragraph(out, Text.assemble(("rejected ", "yellow"), name_of, f": {one_line(rejection.error)}"), indent=2)

@@ -103,7 +103,7 @@ async def _fill(engine: AsyncEngine, dataset: Dataset, folder: Path, tell: Tell)
     job = Ingest(engine.database, parse, engine.embedder, engine.policy, stopped=stop.is_set)
     sources = dataset.files or _written(dataset.rows, folder)
     try:
-        summary = await anyio.to_thread.run_sync(job.run, sources, "default", frozenset[str](), tell)
+        summary = await anyio.to_thread.run_sync(job.run, sources, tell)
     finally:
         stop.set()
     await anyio.to_thread.run_sync(engine.index.catch_up)

@@ -134,6 +134,8 @@ class Database:
                 raise StoreError(
                     f"The store {self.path} is read-only.", "Check the permissions of its folder."
                 ) from error
+            if self.path.is_dir():
+                raise StoreError(f"The store {self.path} is a folder.", "Name a file in it.") from error
             raise StoreError(f"The store {self.path} can't be used: {reason}.", "Check its path and rights.") from error
         except DatabaseError as error:
             if "not a database" in str(error.orig) or "malformed" in str(error.orig):

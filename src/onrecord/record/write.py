@@ -7,10 +7,11 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, select, update
 
-from onrecord.errors import ModelMismatch, StoreLocked, UsageError
+from onrecord.errors import ModelMismatch, StoreLocked
 from onrecord.ports import Floats
 from onrecord.record import codec
 from onrecord.record.database import Database
@@ -28,7 +29,7 @@ from onrecord.record.schema import (
     versions,
     windows,
 )
-from onrecord.types import Kind, Run, Span
+from onrecord.types import Kind, Run, Span, check_name
 
 # Keys of `meta`: the model that the store is tied to; that documents were erased and the file not rewritten since.
 _EMBEDDER, _REMNANTS = "embedder", "remnants"
@@ -90,16 +91,25 @@ def bound_model(database: Database) -> str | None:
         return _meta(db, _EMBEDDER)
 
 
-def current_state(database: Database, tenant: str, uri: str) -> tuple[str, frozenset[str]] | None:
-    """The hash of the original in force and the document's groups; None where nothing is in force."""
+@dataclass(frozen=True, slots=True)
+class State:
+    """What there is of a document: the hash of its latest original, who may read it, whether it was withdrawn."""
+
+    blob: str
+    groups: frozenset[str]
+    withdrawn: bool = False
+
+
+def state(database: Database, tenant: str, uri: str) -> State | None:
+    """None where there is no such document."""
+    owner = document_id(tenant, uri)
     with database.reading() as db:
         found = db.execute(
-            select(documents.c.id, versions.c.blob)
-            .join(versions, versions.c.document_id == documents.c.id)
-            .where(documents.c.tenant == tenant, documents.c.uri == uri)
-            .where(versions.c.superseded.is_(None), versions.c.withdrawn.is_(None))
+            select(versions.c.blob, versions.c.withdrawn).where(_of(owner)).order_by(versions.c.number.desc()).limit(1)
         ).first()
-        return (found.blob, groups_of(db, [found.id]).get(found.id, frozenset())) if found else None
+        if found is None:
+            return None
+        return State(found.blob, groups_of(db, [owner]).get(owner, frozenset()), found.withdrawn is not None)
 
 
 def missing_vectors(database: Database, model: str, keys: Sequence[str]) -> set[str]:
@@ -108,10 +118,17 @@ def missing_vectors(database: Database, model: str, keys: Sequence[str]) -> set[
         return set(keys) - _present(db, model, keys)
 
 
-def put(database: Database, new: NewVersion, model: str, embedded: Mapping[str, Floats]) -> str:
-    """Commits a document version with its chunks and vectors in one transaction; returns the version's id.
+class Put(NamedTuple):
+    """The version in force now; `made`: by this call."""
 
-    Where the version in force was made from the same bytes, that one stays and nothing is written.
+    version: str
+    made: bool
+
+
+def put(database: Database, new: NewVersion, model: str, embedded: Mapping[str, Floats]) -> Put:
+    """Commits a document version with its chunks and vectors in one transaction.
+
+    Where the version in force was made from the same bytes, that one stays and only the groups are written.
 
     `embedded` holds the vectors that the record may lack, by key. The version before it becomes superseded. Raises
     StoreLocked where a vector that was there has been erased with its document meanwhile, ModelMismatch.
@@ -124,7 +141,7 @@ def put(database: Database, new: NewVersion, model: str, embedded: Mapping[str, 
             # another process was quicker with the same file
             if _put_document(db, owner, new):
                 _log(db, "ended", _versions(db, owner))
-            return str(version)
+            return Put(str(version), made=False)
         now = _moment(db, owner)
         moved = _put_document(db, owner, new)
         number = 1 + (db.execute(select(func.max(versions.c.number)).where(_of(owner))).scalar() or 0)
@@ -152,7 +169,7 @@ def put(database: Database, new: NewVersion, model: str, embedded: Mapping[str, 
         _put_vectors(db, model, {key for c in new.chunks for key in c.keys}, embedded)
         _log(db, "ended", ended)
         _log(db, "added", [version])
-    return version
+    return Put(version, made=True)
 
 
 def regroup(database: Database, tenant: str, uri: str, groups: frozenset[str]) -> None:
@@ -269,8 +286,7 @@ def _put_document(db: Connection, owner: str, new: NewVersion) -> bool:
 
 def _put_groups(db: Connection, owner: str, groups: frozenset[str]) -> bool:
     for group in groups:
-        if not group or not group.isprintable():
-            raise UsageError(f"{group!r} can't be the name of a group.", "Use letters, digits and the like.")
+        check_name("group", group)
     if groups_of(db, [owner]).get(owner, frozenset()) == groups:
         return False
     db.execute(delete(document_groups).where(document_groups.c.document_id == owner))

@@ -81,7 +81,7 @@ class Sample:
             runs=(),
             chunks=tuple(new),
         )
-        return write.put(self.database, version, self.embedder.name, keyed)
+        return write.put(self.database, version, self.embedder.name, keyed).version
 
     def vector(self, text: str) -> Floats:
         found: Floats = self.embedder.embed([text], "query")[0]

@@ -12,7 +12,7 @@ from onrecord.apps import show
 from onrecord.apps.commands.asking import lines
 from onrecord.apps.commands.shared import Groups, group, need_command, session
 from onrecord.apps.terminal import one_line, storable
-from onrecord.errors import OnRecordError
+from onrecord.errors import OnRecordError, UsageError
 
 app = group(help="Past answers.", callback=need_command)
 
@@ -44,6 +44,8 @@ def show_(
     What was asked, found, said and dropped, and under which policy.
     """
     this, scope = session(ctx), session(ctx).scope(group)
+    if not record.strip():
+        raise UsageError("The record's id is missing.", "See: onrecord audit list")
     with this.open() as engine:
         found = engine.answer(storable(record), scope)
         if found is None:

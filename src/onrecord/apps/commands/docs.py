@@ -37,7 +37,8 @@ def list_(
     this = session(ctx)
     with this.open() as engine:
         scope = this.scope(group)
-        rows = next(filter(None, (engine.documents(scope, named) for named in _names(prefix))), [])
+        named = _names(prefix) if prefix else [""]
+        rows = next(filter(None, (engine.documents(scope, name) for name in named)), [])
     if not this.put({"documents": [_row(row) for row in rows]}):
         show.documents(this.out, rows)
 
@@ -95,20 +96,20 @@ def delete(
 ) -> None:
     """Erase a document and every trace of it.
 
-    All its versions go, and every past answer that was given any of it. There is no way back.
+    All its versions go, and every past answer that was given any of it. There is no way back. On a terminal it asks.
     """
     this = session(ctx)
-    if not yes:
-        _confirm(this, f"Erase {name(document)}, all its versions and the answers from it, for good?")
     with this.open() as engine:
+        if this.interactive and not this.json and not yes and (found := _present(engine, document)):
+            question = f"Erase {name(found)}, all its versions and the answers from it, for good?"
+            if not typer.confirm(question, err=True):
+                raise OnRecordError("Nothing was deleted.")
         _change(this, engine.delete, document, "deleted")
 
 
-def _confirm(this: Session, question: str) -> None:
-    if not this.interactive:
-        raise UsageError("Nobody can be asked whether to go on here.", "Say --yes to do it without being asked.")
-    if not typer.confirm(question, err=True):
-        raise OnRecordError("Nothing was deleted.")
+def _present(engine: Engine, document: str) -> str | None:
+    """The name under which there is such a document, whoever may read it."""
+    return next((uri for uri in _names(document) if engine.known(uri)), None)
 
 
 def _change(this: Session, change: Callable[[str, str], bool], document: str, done: str) -> None:
@@ -127,8 +128,13 @@ def _history(engine: Engine, document: str, scope: Scope) -> list[Version]:
 
 
 def _names(typed: str) -> list[str]:
-    """What a person may mean: a document's name as it is, or a path, whether or not something is there still."""
-    if not typed or os.path.isabs(typed):
+    """What a person may mean: a document's name as it is, or a path, whether or not something is there still.
+
+    Raises UsageError for nothing at all.
+    """
+    if not typed.strip():
+        raise UsageError("A document's name is missing.", "See: onrecord docs list")
+    if os.path.isabs(typed):
         return [storable(typed)]
     return [storable(typed), storable(os.path.abspath(typed) + ("/" if typed.endswith("/") else ""))]
 

@@ -17,6 +17,7 @@ from onrecord.apps.commands.shared import session
 from onrecord.apps.progress import bar
 from onrecord.apps.session import Session
 from onrecord.apps.terminal import storable
+from onrecord.errors import UsageError
 from onrecord.sources import expand
 
 if TYPE_CHECKING:
@@ -66,11 +67,22 @@ def ingest(
         str | None,
         typer.Option(metavar="P", help="Name documents P + path below PATH, instead of by their absolute path."),
     ] = None,
+    everyone: Annotated[
+        bool, typer.Option("--everyone", help="All readers of the tenant may see them, whatever was said before.")
+    ] = False,
+    restore: Annotated[bool, typer.Option("--restore", help="Bring withdrawn documents back.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and cut, but keep nothing.")] = False,
 ) -> None:
-    """Take documents in. Unchanged ones are skipped, changed ones become a new version."""
+    """Take documents in.
+
+    Unchanged ones are skipped, changed ones become a new version, withdrawn ones stay withdrawn. Who may read a
+    document stays as it is unless --group or --everyone says otherwise.
+    """
     this = session(ctx)
-    wanted = _Wanted(paths, group or (), None if uri_prefix is None else storable(uri_prefix), dry_run)
+    if group and everyone:
+        raise UsageError("--group and --everyone exclude each other.", "Give one of them.")
+    prefix = None if uri_prefix is None else storable(uri_prefix)
+    wanted = _Wanted(paths, [] if everyone else group, prefix, restore, dry_run)
     # a path that isn't there is told of before there is a store
     wanted.documents()
     with this.open(create=True) as engine:
@@ -86,8 +98,9 @@ class _Wanted:
     """What is to be taken in, and how."""
 
     paths: Sequence[Path]
-    groups: Sequence[str] = ()
+    groups: Sequence[str] | None = None
     prefix: str | None = None
+    restore: bool = False
     dry_run: bool = False
 
     def documents(self) -> int:
@@ -101,8 +114,9 @@ def _take(this: Session, engine: Engine, wanted: _Wanted) -> Summary:
         return engine.ingest(
             wanted.paths,
             tenant=scope.tenant,
-            groups=scope.groups,
+            groups=None if wanted.groups is None else scope.groups,
             uri_prefix=wanted.prefix,
+            restore=wanted.restore,
             dry_run=wanted.dry_run,
             tell=tell,
         )
