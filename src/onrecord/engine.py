@@ -30,7 +30,7 @@ from onrecord.answer.verify import verify
 from onrecord.errors import OnRecordError, QuestionError, UsageError
 from onrecord.index.local import LocalIndex
 from onrecord.ingest import Ingest, Progress, Summary, Wish
-from onrecord.policy import Policy
+from onrecord.policy import Chunking, Policy
 from onrecord.ports import Embedder
 from onrecord.record import answers, read, write
 from onrecord.record.answers import AnswerRow
@@ -49,7 +49,10 @@ T = TypeVar("T")
 
 
 class AsyncEngine:
-    """Opens a store. Raises StoreError, ModelError, ModelMismatch, UsageError."""
+    """Opens a store. Raises StoreError, ModelError, ModelMismatch, UsageError.
+
+    A store's documents are all cut in the sizes that it was first filled with, whatever the defaults became since.
+    """
 
     _recorded = True
 
@@ -68,6 +71,7 @@ class AsyncEngine:
             chosen = embedder or settings.embedder
             self.embedder = wiring.embedder(chosen, settings.api_key) if isinstance(chosen, str) else chosen
             write.bind_model(self.database, self.embedder.name)
+            self.policy = _cut_alike(self.policy, write.bound_chunking(self.database))
             self.index = LocalIndex(self.database, self.embedder.name, self.embedder.dim)
         except BaseException:
             self.close()
@@ -387,6 +391,15 @@ class Engine:
         other = copy(self)
         other._engine = self._engine.with_policy(policy)
         return other
+
+
+def _cut_alike(policy: Policy, bound: Chunking | None) -> Policy:
+    """The policy with the sizes that the store's documents are cut in. Raises UsageError where others were chosen."""
+    if bound is None or bound == policy.chunking:
+        return policy
+    if policy.chunking != Chunking():
+        raise UsageError("This store's documents are cut in other sizes.", "Open another store for yours.")
+    return replace(policy, chunking=bound)
 
 
 async def _to_its_end(work: Coroutine[Any, Any, T], cancelled: Callable[[], object] = lambda: None) -> T:

@@ -16,7 +16,7 @@ from typing import Literal
 
 from onrecord import chunk as chunking
 from onrecord import fold
-from onrecord.errors import RejectedInput
+from onrecord.errors import RejectedInput, UsageError
 from onrecord.policy import Policy
 from onrecord.ports import Embedder, Floats, Parser
 from onrecord.record import write
@@ -120,9 +120,14 @@ class Ingest:
         """Takes every source that can be taken; `tell` hears of each once it is committed or turned away.
 
         Sources are read one by one, so that any number of them may come. When it is stopped, that is between two
-        documents, and the summary is that of the ones before.
+        documents, and the summary is that of the ones before. Raises UsageError where the store's documents are cut in
+        other sizes than the policy's, StoreError, ModelError.
         """
         started, summary = time.perf_counter(), Summary()
+        if not self._wish.dry_run:
+            bound = write.bind_chunking(self._database, self._policy.chunking)
+            if bound != self._policy.chunking:
+                raise UsageError("This store's documents are cut in other sizes.", "Ingest into another --store.")
         with suppress(_Stopped):
             self._take(sources, summary, tell)
         summary.seconds = time.perf_counter() - started

@@ -605,3 +605,34 @@ def test_the_environment_chooses_store_and_embedder(
         assert engine.status()["store"] == str(tmp_path / "named.db")
         assert engine.status()["embedder"] == HashEmbedder().name
     assert os.path.exists(tmp_path / "named.db")
+
+
+def test_a_store_keeps_the_sizes_of_chunks_it_was_first_filled_with(docs: Path, store: str) -> None:
+    small = Policy().with_(chunking={"content": 40, "window": 30})
+    options = {"store": store, "embedder": HashEmbedder()}
+    with Engine(policy=small, **options) as engine:
+        engine.ingest(docs, uri_prefix="")
+        cut = [hit.chunk.span for hit in engine.search("audit logs pool", k=100)]
+    with Engine(**options) as engine:  # as after an upgrade with other defaults
+        assert engine.status()["policy"] == small.hash
+        assert engine.ingest(docs, uri_prefix="again/").added == 3
+        assert len(engine.search("audit logs pool", k=100)) == 2 * len(cut)
+    with pytest.raises(UsageError, match="cut in other sizes"):
+        Engine(policy=Policy().with_(chunking={"content": 60}), **options)
+
+
+def test_a_dry_run_ties_the_store_to_nothing(docs: Path, store: str) -> None:
+    small = Policy().with_(chunking={"content": 40, "window": 30})
+    with Engine(store=store, embedder=HashEmbedder(), policy=small) as engine:
+        engine.ingest(docs, dry_run=True)
+    with Engine(store=store, embedder=HashEmbedder()) as engine:
+        assert engine.status()["policy"] == Policy().hash
+
+
+def test_two_engines_that_fill_one_store_at_once_cut_alike(docs: Path, store: str) -> None:
+    first = Engine(store=store, embedder=HashEmbedder())
+    second = Engine(store=store, embedder=HashEmbedder(), policy=Policy().with_(chunking={"content": 40}))
+    with first, second:
+        first.ingest(docs, uri_prefix="")
+        with pytest.raises(UsageError, match="cut in other sizes"):
+            second.ingest(docs, uri_prefix="")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, select, update
 
-from onrecord.errors import ModelMismatch, StoreLocked
+from onrecord.errors import ModelMismatch, StoreError, StoreLocked
+from onrecord.policy import Chunking
 from onrecord.ports import Floats
 from onrecord.record import codec
 from onrecord.record.database import Database
@@ -31,8 +33,9 @@ from onrecord.record.schema import (
 )
 from onrecord.types import Kind, Run, Span, check_name
 
-# Keys of `meta`: the model that the store is tied to; that documents were erased and the file not rewritten since.
-_EMBEDDER, _REMNANTS = "embedder", "remnants"
+# Keys of `meta`: the model and the sizes of chunks that the store is tied to; that documents were erased and the file
+# not rewritten since.
+_EMBEDDER, _CHUNKING, _REMNANTS = "embedder", "chunking", "remnants"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +85,37 @@ def bind_model(database: Database, model: str, switch: bool = False) -> None:
     with database.writing() as db:
         if not switch:
             _check_model(db, model)
-        db.execute(delete(meta).where(meta.c.key == _EMBEDDER))
-        db.execute(insert(meta).values(key=_EMBEDDER, value=model))
+        _put_meta(db, _EMBEDDER, model)
 
 
 def bound_model(database: Database) -> str | None:
     with database.reading() as db:
         return _meta(db, _EMBEDDER)
+
+
+def bind_chunking(database: Database, chunking: Chunking) -> Chunking:
+    """Ties a store to sizes of chunks, so that all its documents are cut alike; those it was tied to first stay.
+
+    Returns the sizes that the store is tied to.
+    """
+    bound = bound_chunking(database)
+    if bound is None:
+        with database.writing() as db:
+            if _meta(db, _CHUNKING) is None:
+                _put_meta(db, _CHUNKING, json.dumps(asdict(chunking)))
+        bound = bound_chunking(database)
+        assert bound is not None
+    return bound
+
+
+def bound_chunking(database: Database) -> Chunking | None:
+    """None for a store that nothing was ingested into."""
+    with database.reading() as db:
+        raw = _meta(db, _CHUNKING)
+    try:
+        return None if raw is None else Chunking(**json.loads(raw))
+    except (ValueError, TypeError) as error:
+        raise StoreError("The store's sizes of chunks can't be read.", "Restore it from a backup.") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +229,7 @@ def erase(database: Database, tenant: str, uri: str) -> bool:
         found = _versions(db, owner)
         if found:
             _erase(db, owner, found)
-            db.execute(delete(meta).where(meta.c.key == _REMNANTS))
-            db.execute(insert(meta).values(key=_REMNANTS, value=str(codec.to_micros(datetime.now(UTC)))))
+            _put_meta(db, _REMNANTS, str(codec.to_micros(datetime.now(UTC))))
         remnants = _meta(db, _REMNANTS)
     if remnants is not None:
         database.purge()
@@ -231,6 +257,11 @@ def _erase(db: Connection, owner: str, found: Sequence[str]) -> None:
 
 def _meta(db: Connection, key: str) -> str | None:
     return db.execute(select(meta.c.value).where(meta.c.key == key)).scalar()
+
+
+def _put_meta(db: Connection, key: str, value: str) -> None:
+    db.execute(delete(meta).where(meta.c.key == key))
+    db.execute(insert(meta).values(key=key, value=value))
 
 
 def _check_model(db: Connection, model: str) -> None:
