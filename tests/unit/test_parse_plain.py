@@ -133,3 +133,42 @@ def test_rejections(data: bytes, name: str, reason: str) -> None:
     assert caught.value.reason == reason
     assert caught.value.message.endswith(".")
     assert caught.value.hint.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("text", "stray", "told"),
+    [
+        ("Größe und Maß – naïve café\n", b"caf\xe9", "0xe9 in line 2"),
+        ("Größe\n" * 5_000, b"\xff", "0xff in line 5,001"),
+        ("東京の天気は晴れです。\n", b"\x93quoted\x94", "0x93 in line 2"),
+        ("– three dashes – –\n", b"\xe2\x80", "0xe2 in line 2"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.txt", "a.md", "a.html"])
+def test_utf_8_with_a_few_stray_bytes_is_not_guessed_at(text: str, stray: bytes, told: str, name: str) -> None:
+    with pytest.raises(RejectedInput, match=told) as caught:
+        parse(text.encode() + stray, name)
+    assert caught.value.reason == "encoding"
+
+
+def test_a_page_that_says_it_is_utf_8_and_is_not_quite() -> None:
+    page = '<meta charset="utf-8"><p>Größe – café '.encode() + b"na\xefve</p>"
+    with pytest.raises(RejectedInput, match=r"0xef in line 1\. Save it as UTF-8"):
+        parse(page, "a.html")
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "cp1251", "shift_jis", "gb18030", "euc-kr", "koi8-r", "cp1253"])
+def test_other_encodings_are_never_taken_for_broken_utf_8(encoding: str) -> None:
+    texts = {
+        "cp1252": "Die Fähre fährt täglich um acht. Größe und Maß.",
+        "cp1251": "Резервное копирование выполняется каждую ночь в два часа.",
+        "koi8-r": "Резервное копирование выполняется каждую ночь в два часа.",
+        "cp1253": "Τα αντίγραφα ασφαλείας γίνονται κάθε βράδυ στις δύο.",
+        "shift_jis": "バックアップは毎晩二時に行われます。",
+        "gb18030": "备份每天晚上两点进行,请联系运维团队。",
+        "euc-kr": "백업은 매일 밤 두 시에 수행됩니다.",
+    }
+    try:
+        parse(texts[encoding].encode(encoding), "a.txt")
+    except RejectedInput as error:
+        assert "It is UTF-8 but" not in error.message

@@ -19,12 +19,16 @@ _MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
 )
 _CONTROL = bytes({*range(1, 9), 14, 15, *range(16, 27), 28, 29, 30, 31, 127})  # without tab, line ends, FF, ESC
 _CONTROL_SHARE = 0.03
+_BEYOND_ASCII = bytes(range(0x80, 0x100))
+_SEQUENCE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _SAMPLE = 1 << 18
 _WEST = "cp1252"
 _MESS = 0.1
 _DECLARED = re.compile(
     rb"""<meta[^>]{0,512}?charset\s*=\s*["']?\s*([\w.:-]+)|^\s*<\?xml[^>]{0,256}?encoding\s*=\s*["']([\w.:-]+)""", re.I
 )
+# UTF was tried strictly before; nobody writes the old Macintosh encodings, which differ from common ones in few letters
+_NEVER = ("utf", "mac")
 _PLAIN_CODEC = re.compile(
     r"(iso|windows|cp|ibm|koi8|shift|s.?jis|x-sjis|euc|gb|hz|big5|mac|latin|l\d|us-ascii|ascii|ks_c|tis|johab|ms)[\w.:-]*",
     re.I,
@@ -54,7 +58,26 @@ def decode(data: bytes, html: bool = False) -> tuple[str, str]:
         text = _strictly(data, name)
         if text is not None and encode(text, name) == data:
             return _checked(text), name
+    _check_for_strays(data)
     return _detected(data)
+
+
+def _check_for_strays(data: bytes) -> None:
+    """Raises RejectedInput for UTF-8 with a few bytes that aren't: read in any other encoding it would be garbled."""
+    beyond_ascii = len(data) - len(data.translate(None, _BEYOND_ASCII))
+    sequences = _SEQUENCE.findall(data)
+    if len(sequences) > beyond_ascii - sum(map(len, sequences)):
+        at = _first_stray(data)
+        line = data.count(b"\n", 0, at) + 1
+        raise _undecodable(f"It is UTF-8 but for some bytes, the first of which is 0x{data[at]:02x} in line {line:,}.")
+
+
+def _first_stray(data: bytes) -> int:
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return 0
 
 
 def _strictly(data: bytes, name: str) -> str | None:
@@ -97,7 +120,7 @@ def _detected(data: bytes) -> tuple[str, str]:
         return _checked(western), _WEST
     for match in matches:
         name = match.encoding.replace("_", "-")
-        text = _strictly(data, name) if match.chaos <= _MESS and not name.startswith("utf") else None
+        text = _strictly(data, name) if match.chaos <= _MESS and not name.startswith(_NEVER) else None
         if text is not None and _is_plausible(text, name) and encode(text, name) == data:
             return _checked(text), name
     raise _undecodable("It is neither UTF-8 nor clearly in another encoding.")

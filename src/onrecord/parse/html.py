@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import unescape
 
+from onrecord.parse import styles
 from onrecord.parse.outline import Outline, encloses_content, is_boilerplate
 from onrecord.parse.page import Page
 from onrecord.parse.tags import scan
@@ -21,6 +22,7 @@ def html(source: str, xml: bool = False) -> tuple[str, tuple[Section, ...], tupl
     and styles never show.
     """
     root = build(source, scan(source, xml))
+    styles.hide(root, source)
     main = _main(root, source)
     page = Page(source)
     Outline(page, everything=False, inside=int(main is not root), h1s=root.has_h1).walk(main)
