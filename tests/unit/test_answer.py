@@ -96,6 +96,40 @@ def judged(made: Draft) -> Verdict | None:
     return asyncio.run(verify(made, citations, EVIDENCE)) if citations else None
 
 
+def asking(question: str) -> Evidence:
+    part = Part(0, question)
+    return replace(EVIDENCE, supports=(Support(part, 0.9, {}),))
+
+
+def checked(question: str, text: str, chunk_text: str) -> Verdict:
+    """The verdict on a draft that quotes all of a passage."""
+    chunk = chunks_of(chunk_text, "a.txt")[0]
+    evidence = replace(asking(question), passages=(Passage("S1", chunk, 1.0, {}),))
+    made = Draft(text, (("S1", chunk_text),))
+    return asyncio.run(verify(made, locate(made, evidence, lambda *_: None), evidence))
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "why"),
+    [
+        ("What does RDS-4472 mean?", "RDS-4475 means the pool is full.", "nothing of rds4472"),
+        ("What does RDS-4475 mean?", "RDS-4475 means the pool is full.", ""),
+        ("Who may restart pg_shared or pg_other?", "The lead may restart pg_shared.", ""),
+        ("How much did CI cost in 2025?", "In 2024 CI cost 11,400 a month.", "another year"),
+        ("How much did CI cost in 2024?", "In 2024 CI cost 11,400 a month.", ""),
+        ("How many carriers are there?", "There are carriers in the north.", "no number"),
+        ("How many carriers are there?", "There are two carriers.", ""),
+        ("How many hours does it take?", "It takes hours.", "no number"),
+        ("How many hours does it take?", "It takes 72 hours.", ""),
+        ("How long does it take?", "It takes until the queue is empty.", ""),
+    ],
+)
+def test_a_draft_without_what_the_question_demands_is_dropped(question: str, text: str, why: str) -> None:
+    verdict = checked(question, text, text)
+    assert verdict.label == ("partial" if why else "supported")
+    assert why in verdict.why
+
+
 # ---------------------------------------------------------------- demand
 
 
@@ -130,6 +164,11 @@ def test_the_kind_of_thing_asked_for(question: str, asked: str) -> None:
         ("Who is the office manager?", "Office manager on site: Monday to Friday", True),
         ("Who is the office manager?", "Ask Ines Caldeira.", False),
         ("What is RDS-4471?", "anything", False),
+        ("After how many hours is a webhook disabled?", "After 72 hours it is disabled.", False),
+        ("After how many hours is a webhook disabled?", "After some hours it is disabled.", True),
+        ("Sick pay: how many days at 70 %?", "Service: 1 to 3 years; Then at 70 % (days): 40", False),
+        ("When is it paid, after how many months?", "It is paid in your third month.", False),
+        ("Who may use chat?", "Channel: chat; Who may use it: Sloop and up", False),
     ],
 )
 def test_a_text_without_the_kind_of_thing_asked_for_lacks_it(question: str, text: str, lacks: bool) -> None:

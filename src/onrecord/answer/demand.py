@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from onrecord import fold
-from onrecord.answer.wording import ASKS, SHOWS, Asked
+from onrecord.answer.wording import ASKS, COUNTABLE, HOW_MANY, IS_UNIT, SHOWS, Asked
+from onrecord.retrieve.rank import stands
 
 _YEAR = re.compile(r"(?:19|20)\d{2}$")
 
@@ -16,12 +17,13 @@ _YEAR = re.compile(r"(?:19|20)\d{2}$")
 class Demand:
     """`exact` are the question's tokens that an answer has to be about to the letter: identifiers, numbers, names.
 
-    `words` are the question's content terms: what it says itself doesn't answer it.
+    `words` are the question's content terms: what it says itself doesn't answer it. `counts`: it asks how many.
     """
 
     asked: Asked
     exact: tuple[fold.Token, ...]
     words: frozenset[str]
+    counts: bool = False
 
     def lacks(self, text: str) -> bool:
         """Whether a text has nothing of the kind asked for, the question's own words left aside.
@@ -32,7 +34,8 @@ class Demand:
             return False
         fresh = list(text)
         for token in fold.tokens(text):
-            if token.terms[0] in self.words:
+            # "72 hours" answers "how many hours"
+            if token.terms[0] in self.words and not IS_UNIT.fullmatch(text, token.start, token.end):
                 fresh[token.start : token.end] = " " * (token.end - token.start)
         said = "".join(fresh)
         return not any(pattern.search(said) for pattern in SHOWS[self.asked])
@@ -48,12 +51,29 @@ class Demand:
             token.terms[0] not in context and any(_rival(token.terms, term) for term in terms) for token in self.exact
         )
 
+    def unmet(self, said: str, around: frozenset[str]) -> str:
+        """What an answer can't do without and this one does, in words; "" where nothing is known to be missing.
+
+        `around` are the terms of the passage that it rests on, with headings and title. Only certain things count: none
+        of the identifiers asked about is there, or another of the same shape in its place, or there is no number
+        where a number is asked for.
+        """
+        named = [token for token in self.exact if token.identifier]
+        if named and not any(stands(token, around) for token in named):
+            return f"its passage says nothing of {named[0].terms[0]}"
+        if self.clashes(frozenset(fold.terms(said)), around):
+            return "it is about another year, number or identifier"
+        if self.counts and not any(way.search(said) for kind in COUNTABLE for way in SHOWS[kind]):
+            return "it holds no number"
+        return ""
+
 
 def demand(question: str, tokens: Sequence[fold.Token] | None = None) -> Demand:
     tokens = fold.tokens(question) if tokens is None else tokens
     asked: Asked = next((kind for kind, ways in ASKS if any(way.search(question) for way in ways)), "thing")
     exact = tuple(t for n, t in enumerate(tokens) if not t.stop and _is_exact(question, t, first=n == 0))
-    return Demand(asked, exact, frozenset(term for t in tokens if not t.stop for term in t.terms))
+    words = frozenset(term for t in tokens if not t.stop for term in t.terms)
+    return Demand(asked, exact, words, HOW_MANY.search(question) is not None)
 
 
 def _rival(own: tuple[str, ...], other: str) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from onrecord import fold
+from onrecord.answer.demand import demand
 from onrecord.spans import locate as locate_quote
 from onrecord.spans import readable
-from onrecord.types import Citation, Claim, Draft, Evidence, Place, Span, Verdict
+from onrecord.types import Chunk, Citation, Claim, Draft, Evidence, Place, Span, Verdict
 
 Placer = Callable[[str, Span], Place | None]
 
@@ -46,7 +47,8 @@ def locate(draft: Draft, evidence: Evidence, place: Placer) -> tuple[Citation, .
 async def verify(draft: Draft, citations: Sequence[Citation], evidence: Evidence) -> Verdict:
     """Every content word, number and negation of the draft has to stand in the words it quotes.
 
-    Exact by design: it lets through what copies or shortens its quotes, and nothing that rephrases them.
+    Exact by design: it lets through what copies or shortens its quotes, and nothing that rephrases them. What its part
+    of the question demands for certain has to be there as well.
     """
     quoted = [_seen(citation, evidence) for citation in citations]
     said = [t for t in fold.tokens(draft.text) if not t.stop]
@@ -58,6 +60,8 @@ async def verify(draft: Draft, citations: Sequence[Citation], evidence: Evidence
         return Verdict("unsupported", share, "quote+lexical", f"not in the quote: {words}")
     if _negations(draft.text) != _negations(" ".join(quoted)):
         return Verdict("contradicted", 0.0, "quote+lexical", "a negation was lost or added")
+    if unmet := _unmet(draft, citations, evidence):
+        return Verdict("partial", 0.5, "demand", f"it doesn't answer what was asked: {unmet}")
     return Verdict("supported", 1.0, "quote+lexical")
 
 
@@ -68,13 +72,26 @@ def claim(draft: Draft, citations: tuple[Citation, ...], verdict: Verdict) -> Cl
     return Claim(draft.text, citations, verdict, draft.part)
 
 
-def _seen(citation: Citation, evidence: Evidence) -> str:
-    """A quote as its reader sees it, without the marks of its markup."""
-    chunk = next(
+def _unmet(draft: Draft, citations: Sequence[Citation], evidence: Evidence) -> str:
+    part = next((support.part for support in evidence.supports if support.part.number == draft.part), None)
+    if part is None:
+        return ""
+    chunks = [_chunk(citation, evidence) for citation in citations]
+    around = frozenset(term for c in chunks for terms in (c.terms, c.heading_terms) for term in terms)
+    return demand(part.text).unmet(draft.text, around)
+
+
+def _chunk(citation: Citation, evidence: Evidence) -> Chunk:
+    return next(
         p.chunk
         for p in evidence.passages
         if p.chunk.version_id == citation.version_id and p.chunk.span.holds(citation.span)
     )
+
+
+def _seen(citation: Citation, evidence: Evidence) -> str:
+    """A quote as its reader sees it, without the marks of its markup."""
+    chunk = _chunk(citation, evidence)
     return readable(chunk.text, chunk.markup, citation.span.shift(-chunk.span.start))
 
 

@@ -16,16 +16,25 @@ def _any(phrases: str, tail: str = "", flags: int = re.IGNORECASE) -> re.Pattern
 
 _COUNTED = """zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty
     |sixty|ninety|hundred|thousand|million|half|third|quarter|dozen|once|twice|double|single|both|none|no|never|unlimited
+    |first|second|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last
     |every|daily|weekly|monthly|quarterly|annually|yearly|hourly|nightly""".replace("\n", "").replace(" ", "")
 _UNIT = (
     """(?:ms|millisecond|s|sec|second|m|min|minute|h|hr|hour|d|day|night|week|fortnight|month|quarter|year|decade)s?"""
 )
 
+HOW_MANY = _any("how (?:many|much)")
+COUNTABLE: tuple[Asked, ...] = ("quantity", "duration")
+IS_UNIT = re.compile(_UNIT, re.IGNORECASE)
+
 # How a thing of this kind shows in a text. The kinds that aren't here don't show in the wording.
 SHOWS: dict[Asked, tuple[re.Pattern[str], ...]] = {
     "quantity": (re.compile(r"\d"), _any(_COUNTED)),
     "duration": (
-        re.compile(rf"\d\s*{_UNIT}\b|\b(?:{_COUNTED})[\s-](?:\w+[\s-])?{_UNIT}\b|\b\d+[-–]\d+\b", re.IGNORECASE),
+        re.compile(
+            rf"\d\s*(?:\w+\s)?{_UNIT}\b|\b(?:{_COUNTED})[\s-](?:\w+[\s-])?{_UNIT}\b|\b\d+[-–]\d+\b"
+            rf"|\b{_UNIT}\)?\s*[:=]\s*\d",
+            re.IGNORECASE,
+        ),
         _any(
             """daily, weekly, monthly, quarterly, annually, yearly, hourly, nightly, forever, indefinitely, immediately,
             same day, at once, every"""
@@ -41,7 +50,7 @@ SHOWS: dict[Asked, tuple[re.Pattern[str], ...]] = {
         ),
     ),
     "person": (
-        re.compile(r"\b[A-Z][a-z]+ [A-Z][\w'’]+"),
+        re.compile(r"\b[A-Z][a-z]+ [A-Z][\w'’]+|\b[Ww]ho\b[^.:;]*:"),
         _any(
             """(?:team|lead|head|manager|director|officer|owner|engineer|commander|liaison|scribe|deputy|on-call)s?,
             (?:administrator|admin|author|people|finance|legal|everyone|anyone|nobody|employee|customer|reviewer)s?,

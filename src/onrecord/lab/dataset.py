@@ -260,9 +260,10 @@ def _grades(folder: Path, split: str | None, digest: Any) -> dict[str, dict[str,
     for number, line in enumerate(lines, 1):
         digest.update(line.encode())
         columns = line.split("\t")
-        if not line.strip() or (number == 1 and not columns[-1].lstrip("-").isdecimal()):
+        whole = len(columns) == 3 and columns[2].strip().lstrip("-").isdecimal()
+        if not line.strip() or (number == 1 and len(columns) == 3 and not whole):
             continue
-        if len(columns) != 3 or not columns[2].strip().lstrip("-").isdecimal():
+        if not whole:
             raise DatasetError(
                 f"{there[name]}, line {number}: this is no judgement.",
                 "Write question, document and grade with tabs between.",

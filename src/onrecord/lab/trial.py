@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from onrecord.engine import AsyncEngine
+from onrecord.errors import QuestionError
 from onrecord.lab.dataset import Dataset, Question
 from onrecord.lab.gold import GoldSpan
 from onrecord.types import Answer, Citation, Ranking, Record, Refusal, Scope, Span, Version
 
 DEPTH = 100  # passages looked at for the ranking of documents
 KEPT = 20  # documents of it that are kept
+NOT_ASKED = "not_asked"
 NEAR = 5  # the best passages, among which evidence is looked for
 
 Tell = Callable[[int], None]
@@ -98,17 +100,49 @@ async def attempt(engine: AsyncEngine, dataset: Dataset, truth: Truth, scope: Sc
     forced = engine.with_policy(engine.policy.with_(grounding={"threshold": 0.0}))
     trials = []
     for number, question in enumerate(dataset.questions, 1):
-        started = time.perf_counter()
-        ranking = await engine.search(question.text, scope, k=DEPTH)
-        searched = (time.perf_counter() - started) * 1000
-        record = await engine.ask(question.text, scope)
-        weak = isinstance(record.outcome, Refusal) and record.outcome.reason == "weak_evidence"
-        would = await forced.ask(question.text, scope) if weak else record
-        valid = [await _valid(engine, citation, scope) for citation in _citations(record)]
-        trial = _judged(question, truth, ranking, record, would, valid)
-        trials.append(replace(trial, timings_ms={"search": searched, **record.timings_ms}))
+        try:
+            trials.append(await _tried(engine, forced, question, truth, scope))
+        except QuestionError:
+            trials.append(_unasked(question))
         tell(number)
     return trials
+
+
+async def _tried(engine: AsyncEngine, forced: AsyncEngine, question: Question, truth: Truth, scope: Scope) -> Trial:
+    started = time.perf_counter()
+    ranking = await engine.search(question.text, scope, k=DEPTH)
+    searched = (time.perf_counter() - started) * 1000
+    record = await engine.ask(question.text, scope)
+    weak = isinstance(record.outcome, Refusal) and record.outcome.reason == "weak_evidence"
+    would = await forced.ask(question.text, scope) if weak else record
+    valid = [await _valid(engine, citation, scope) for citation in _citations(record)]
+    trial = _judged(question, truth, ranking, record, would, valid)
+    return replace(trial, timings_ms={"search": searched, **record.timings_ms})
+
+
+def _unasked(question: Question) -> Trial:
+    """A question that can't be asked as it stands (too long, stop words alone) is refused, for whatever it is worth."""
+    gold = bool(question.answerable and question.evidence)
+    return Trial(
+        id=question.id,
+        question=question.text,
+        kind=question.kind,
+        answerable=question.answerable,
+        relevant=question.relevant,
+        ranking=(),
+        evidence=0.0 if gold else None,
+        outcome="refusal",
+        reason=NOT_ASKED,
+        confidence=0.0,
+        answer="",
+        cited=(),
+        grounded=None,
+        overlap=None,
+        match=None,
+        right=None,
+        signals={},
+        timings_ms={},
+    )
 
 
 def _judged(
