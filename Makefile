@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format docs bench lock clean
+.PHONY: help setup demo test gate check format docs bench lock clean
 
 help:  ## This list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -27,6 +27,9 @@ demo: setup  ## A question that the bundled handbook answers, and one that it do
 test: setup  ## All tests
 	$(BIN)/python -m pytest
 
+gate: setup  ## The handbook's questions against the committed baseline
+	$(BIN)/onrecord --quiet eval gate --dataset examples/handbook
+
 check: setup  ## Formatting, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -47,7 +50,7 @@ bench: setup  ## Speed against the bare engines, and answers against the questio
 
 lock:  ## Pin all dependencies anew
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --group dev --no-header \
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --group dev --extra lab --no-header \
 		pyproject.toml -o requirements.lock
 
 clean:  ## Remove what was built

@@ -79,6 +79,7 @@ def printed(example: Example, folder: Path) -> str:
 
 def workplace(folder: Path) -> Path:
     shutil.copytree(ROOT / "examples" / "handbook", folder / "handbook")
+    shutil.copy(ROOT / "examples" / "handbook-questions.jsonl", folder)
     return folder
 
 

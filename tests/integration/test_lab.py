@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from onrecord.engine import AsyncEngine, Engine
 from onrecord.errors import DatasetError
 from onrecord.lab.ablate import Told, ablate, variants
 from onrecord.lab.bench import Bench, remembering, standing, throwaway
+from onrecord.lab.corpus import Diagnosis, diagnose
 from onrecord.lab.dataset import load
 from onrecord.lab.results import Run, measure, read, save
 from onrecord.models.offline import HashEmbedder
@@ -280,3 +282,67 @@ def test_remembering_changes_no_vector() -> None:
         assert model.embed(texts, "document").tolist() == plain.embed(texts, "document").tolist()
         assert model.embed(texts, "query").tolist() == plain.embed(texts, "query").tolist()
     assert (model.name, model.dim, model.count(["a b"])) == (plain.name, plain.dim, plain.count(["a b"]))
+
+
+# ---------------------------------------------------------------- a store looked over
+
+
+def looked_over(store: str, **scope: Any) -> Diagnosis:
+    async def run() -> Diagnosis:
+        engine = AsyncEngine(store, embedder=HashEmbedder())
+        try:
+            return await diagnose(engine, Scope(**scope))
+        finally:
+            engine.close()
+
+    return anyio.run(run)
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> str:
+    store, docs = f"sqlite:///{tmp_path}/kb.db", tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.md").write_text(MARKDOWN)
+    (docs / "b.html").write_text(PAGE)
+    (docs / "copy.md").write_text(MARKDOWN)
+    (docs / "signs.md").write_text("# Signs\n\n?! … —\n")
+    (docs / "long.md").write_text("# Long\n\n" + "word" * 400 + "\n")
+    (docs / "table.md").write_text("| a | b |\n|---|---|\n" + "".join(f"| row {n} | {n} |\n" for n in range(200)))
+    with Engine(store=store, embedder=HashEmbedder()) as engine:
+        engine.ingest(docs, uri_prefix="")
+        engine.ingest(docs / "a.md", uri_prefix="hr/", groups=["hr"])
+    return store
+
+
+def test_a_sound_store_has_no_problems_and_its_oddities_are_told(filled: str) -> None:
+    found = looked_over(filled)
+    assert found.problems == ()
+    assert found.fresh
+    assert (found.documents, found.indexed, found.orphans, found.bare) == (6, found.recorded, 0, 0)
+    assert found.chunks == sum(found.kinds.values()) < found.recorded
+    assert found.repeated == ("a.md", "copy.md")
+    assert found.doubled == 4
+    assert found.tokens is not None
+    assert found.tokens.smallest <= found.tokens.median <= found.tokens.p95 <= found.tokens.largest
+    assert found.sampled == found.by_words == found.by_vector > 0
+    assert looked_over(filled, groups=frozenset({"hr"})).documents == 7
+
+
+def test_an_empty_store_is_looked_over_too(store: str) -> None:
+    found = looked_over(store)
+    assert (found.chunks, found.tokens, found.problems) == (0, None, ())
+
+
+def test_vectors_that_are_gone_are_a_problem(filled: str) -> None:
+    with sqlite3.connect(filled.removeprefix("sqlite:///")) as db:
+        db.execute("DELETE FROM vectors WHERE key IN (SELECT key FROM windows LIMIT 2)")
+    found = looked_over(filled)
+    assert found.bare > 0
+    assert found.problems[0].endswith("Ingest their documents again.")
+
+
+def test_an_index_that_lost_something_is_a_problem(filled: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onrecord.index.local.LocalIndex.lexical", lambda *_: [])
+    assert "not found by their own text. Run: onrecord reindex" in looked_over(filled).problems[0]
+    monkeypatch.setattr("onrecord.index.local.LocalIndex.size", 3)
+    assert "The index holds 3 of" in looked_over(filled).problems[0]

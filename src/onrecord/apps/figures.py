@@ -16,6 +16,7 @@ from onrecord.lab.measures import MEASURES, Gap
 from onrecord.lab.results import OVERALL
 
 if TYPE_CHECKING:
+    from onrecord.lab.corpus import Diagnosis
     from onrecord.lab.results import Estimate, Run
 
 # Those that a person looks at first, slice by slice.
@@ -43,6 +44,34 @@ def show(out: Console, run: Run, path: Path) -> None:
     out.print(Text(f"{code} · policy {stamp.policy} · {', '.join(stamp.models.values())}", style="dim"))
     drawn = f"95% intervals of {stamp.resamples:,} resamples"
     out.print(Text(f"{drawn} · run {run.fingerprint} · {short(str(path))}", style="dim"))
+
+
+def corpus(out: Console, found: Diagnosis) -> None:
+    sizes = found.tokens
+    rows = [
+        ["documents", f"{found.documents:,}"],
+        ["chunks", f"{found.chunks:,}", ", ".join(f"{kind} {count:,}" for kind, count in found.kinds.items())],
+    ]
+    if sizes:
+        spread = f"smallest {sizes.smallest:,}, 95% below {sizes.p95:,}, largest {sizes.largest:,}"
+        rows.append(["tokens a chunk", f"{sizes.median:,}", spread])
+    rows += [
+        ["oversized", f"{len(found.oversized):,}", ", ".join(f"{short(uri)} {n:,}" for uri, n in found.oversized)],
+        ["large tables and code", f"{found.large_tables:,}", "kept whole on purpose"],
+        ["without a word", f"{found.empty:,}"],
+        ["doubled", f"{found.doubled:,}", "chunks whose very text stands elsewhere too"],
+        ["repeated documents", f"{len(found.repeated):,}", ", ".join(map(short, found.repeated))],
+        ["without a vector", f"{found.bare:,}"],
+        ["orphans", f"{found.orphans:,}"],
+        ["in the index", f"{found.indexed:,}", f"of {found.recorded:,}, over all tenants and versions"],
+        ["found by their words", f"{found.by_words:,}", f"of {found.sampled:,} looked for"],
+        ["found by their vector", f"{found.by_vector:,}", f"of {found.sampled:,} looked for"],
+    ]
+    width = max(len(row[0]) for row in rows)
+    for row in rows:
+        out.print(Text(f"{row[0]:{width}}  {row[1]:>7}  {''.join(row[2:])}".rstrip()))
+    for problem in found.problems:
+        out.print(Text(problem, style="bold red"))
 
 
 def columns(out: Console, rows: Sequence[Sequence[str]]) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
+
 from onrecord.errors import UsageError
 from onrecord.ports import Floats
 from onrecord.types import Chunk, Document, Run, Span, Version
@@ -50,6 +52,11 @@ def unpack_runs(packed: str) -> tuple[Run, ...]:
 def pack_vector(vector: Floats) -> bytes:
     """Half precision: unit vectors lose 1e-4 of cosine and half of the bytes."""
     return vector.astype("<f2").tobytes()
+
+
+def unpack_vector(data: bytes) -> Floats:
+    vector: Floats = np.frombuffer(data, "<f2").astype(np.float32)
+    return vector
 
 
 def document(row: Any, groups: Iterable[str] = ()) -> Document:

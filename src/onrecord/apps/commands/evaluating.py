@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onrecord.apps.commands.shared import group, need_command, session
+from onrecord.apps import codes
+from onrecord.apps.commands.shared import Groups, group, need_command, session
 from onrecord.apps.progress import bar, questions
 from onrecord.apps.session import Session
 from onrecord.errors import UsageError
@@ -113,3 +115,33 @@ def runs_folder(named: Path | None) -> Path:
     from onrecord.wiring import data_folder
 
     return named or data_folder() / "runs"
+
+
+@app.command("stats", epilog="Example: onrecord eval stats --store kb.db")
+def stats(ctx: typer.Context, group: Groups = None) -> None:
+    """Look a store over.
+
+    Sizes of chunks, empty, oversized and doubled ones, vectors, and whether the index finds what is stored. The exit
+    code is 5 if something is wrong.
+    """
+    import anyio
+
+    from onrecord.apps import figures
+    from onrecord.engine import AsyncEngine
+    from onrecord.lab.corpus import Diagnosis, diagnose
+
+    this = session(ctx)
+    scope = this.scope(group)
+
+    async def look() -> Diagnosis:
+        engine = AsyncEngine(this.store, create=False)
+        try:
+            return await diagnose(engine, scope)
+        finally:
+            engine.close()
+
+    found = anyio.run(look)
+    if not this.put({**asdict(found), "problems": list(found.problems)}):
+        figures.corpus(this.out, found)
+    if found.problems:
+        raise typer.Exit(codes.GATE_FAILED)
