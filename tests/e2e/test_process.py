@@ -13,6 +13,7 @@ import pytest
 from running import Cli, Ran, command, environment, process
 
 from onrecord.apps.cli import hoist
+from onrecord.errors import UsageError
 
 # More text than the hash embedder takes in during a test.
 PAGES, PARAGRAPHS = 400, 150
@@ -255,4 +256,5 @@ def test_global_options_come_first() -> None:
         ["ask", "x"],
     )
     assert hoist(["ask", "--", "--json", "--store"]) == ([], ["ask", "--", "--json", "--store"])
-    assert hoist(["ask", "--store"]) == (["--store"], ["ask"])
+    with pytest.raises(UsageError, match="--store needs a value"):
+        hoist(["ask", "--store"])

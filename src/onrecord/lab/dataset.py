@@ -159,10 +159,17 @@ def _rows(path: Path, digest: Any) -> Iterator[Row]:
         yield Row(name, field(path, number, row, "title", str, ""), field(path, number, row, "text", str))
 
 
-def _files(folder: Path, asked: Path, digest: Any) -> Iterator[Source]:
+def documents(folder: Path) -> Iterator[Source]:
+    """The documents of a dataset's folder, or of any other, under their paths below it. Raises UsageError."""
     root = next((folder / name for name in _FOLDERS if (folder / name).is_dir()), folder)
     for source in expand([root], ""):
-        if root == folder and (source.uri in _NO_DOCUMENTS or source.path == asked.absolute()):
+        if root != folder or source.uri not in _NO_DOCUMENTS:
+            yield source
+
+
+def _files(folder: Path, asked: Path, digest: Any) -> Iterator[Source]:
+    for source in documents(folder):
+        if source.path == asked.absolute():
             continue
         digest.update(source.uri.encode() + b"\0")
         try:

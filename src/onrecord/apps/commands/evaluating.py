@@ -145,3 +145,32 @@ def stats(ctx: typer.Context, group: Groups = None) -> None:
         figures.corpus(this.out, found)
     if found.problems:
         raise typer.Exit(codes.GATE_FAILED)
+
+
+@app.command("exam", epilog="Example: onrecord eval exam --from handbook -n 100 --out my-exam")
+def exam(
+    ctx: typer.Context,
+    source: Annotated[Path, typer.Option("--from", metavar="DIR", help="The documents to ask about.")],
+    number: Annotated[int, typer.Option("-n", metavar="N", min=1, max=10_000, help="How many questions.")] = 100,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Another seed, another choice.")] = 0,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write.")] = Path("exam"),
+) -> None:
+    """Write questions about your own documents, to be measured with `eval run`.
+
+    Some are answered there, with the quote; some are near misses, where the page is there and the fact isn't.
+    """
+    from onrecord.lab.dataset import documents
+    from onrecord.lab.exam.write import make, write
+    from onrecord.wiring import Settings, parser
+
+    this = session(ctx)
+    sources = list(documents(source))
+    made = make(sources, parser(), Settings.from_environment().policy().limits.file_bytes, number, seed)
+    write(made, sources, out)
+    answerable = sum(candidate.answerable for candidate in made.chosen)
+    told = {"exam": str(out), "questions": len(made.chosen), "answerable": answerable, "wanted": made.wanted}
+    if not this.put({**told, "possible": made.possible, "unread": list(made.rejected)}):
+        this.out.print(f"{out}: {len(made.chosen):,} questions, {answerable:,} of them answerable.")
+        if len(made.chosen) < made.wanted:
+            this.out.print(f"No more than these of {made.possible:,} possible ones are spread over the documents.")
+        this.out.print(f"Measure with: onrecord eval run --dataset {out}")

@@ -1,0 +1,1 @@
+"""Writes an exam from documents, without a language model: questions that they answer, and near misses they don't."""
