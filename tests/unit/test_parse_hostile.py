@@ -194,6 +194,8 @@ BOMBS = {
     "quote marks": "> " * N + "x",
     "quoted lines": "> x\n" * 20_000,
     "stairs": "".join(" " * i + "- x\n" for i in range(600)),
+    "steps": "".join("  " * i + "- x\n" for i in range(600)) * 2,
+    "wide steps": "".join("   " * i + "1. x\n" for i in range(60)) + ("   " * 60 + "1. [ ] x\n") * 20_000,
     "bullets": "- " * N + "x",
     "bullet lines": "- x\n" * 20_000,
     "definitions": "[a]: b\n" * 20_000,

@@ -165,3 +165,16 @@ def test_no_text() -> None:
     with pytest.raises(RejectedInput) as caught:
         page("<html><body><script>x</script><p hidden>y</p></body></html>")
     assert caught.value.reason == "no_text"
+
+
+def test_the_box_of_a_task_is_no_word_of_it() -> None:
+    p = page(
+        "<ul><li><input type=checkbox disabled> do this<li><label><input type='checkbox' checked>that</label></ul>"
+    )
+    assert [part.of(p.text) for part in p.sections[0].parts] == ["do this", "that"]
+
+
+def test_a_list_keeps_its_items_however_deep() -> None:
+    p = page("".join(f"<ul><li>item {n}" for n in range(60)) + "</ul>" * 60 + "<p>After")
+    assert [part.of(p.text) for part in p.sections[0].parts] == [f"item {n}" for n in range(60)]
+    assert p.sections[1].span.of(p.text) == "After"
