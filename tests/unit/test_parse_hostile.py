@@ -220,6 +220,12 @@ BOMBS = {
     "one word": "w" * 1_000_000,
     "front matter": "---\n" + "a: [" * 10_000 + "\n---\nx",
     "dashes": "---\n" * 20_000 + "x",
+    "css braces": "<style>" + "a{" * N + "display:none</style>x",
+    "css media": "<style>" + "@media screen{" * N + "a{display:none}</style>x",
+    "css chains": "<style>" + "a " * N + "{display:none}</style>x",
+    "css rules": "<style>" + ".c{display:none}" * 30_000 + "</style>" + "<p class='a b'>x" * 3_000,
+    "css for anything": "<style>" + "[x] [y] *{display:none}" * 20_000 + "</style>" + "<p x y>x" * 3_000,
+    "css for ancestors": "<style>" + ".c div div{display:none}" * 300 + "</style>" + "<div><b>" * 20_000 + "x",
     "zero width": "\u200b" * N + "x",
     "combining": "e" + "\u0301" * N,
 }

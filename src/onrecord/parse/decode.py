@@ -99,11 +99,11 @@ def _checked(text: str) -> str:
 
 def _wide(data: bytes) -> tuple[str, str]:
     """UTF-16 without a byte order mark: every other byte is often NUL, the ones between never. Raises RejectedInput."""
-    zeros = data[::2].count(0), data[1::2].count(0)
-    for name, never, often in (("utf-16-le", *zeros), ("utf-16-be", *reversed(zeros))):
-        text = _strictly(data, name) if not never and often > _NUL_SHARE * len(data) // 2 else None
-        if text is not None and not _RARE.search(text):
-            return _checked(text), name
+    even, odd = data[::2].count(0), data[1::2].count(0)
+    name = "utf-16-be" if even else "utf-16-le"
+    text = _strictly(data, name) if not min(even, odd) and max(even, odd) > _NUL_SHARE * len(data) / 2 else None
+    if text is not None and not _RARE.search(text):
+        return _checked(text), name
     raise _binary()
 
 
