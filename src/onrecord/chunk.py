@@ -2,7 +2,8 @@
 
 Blocks of one heading path are packed up to a token budget: whole blocks first, then list items, sentences and code
 lines, then words. A chunk never crosses a heading and a table is never parted from its header: one that outgrows the
-budget stays a single chunk. What is embedded are windows of a chunk: some units, or a table's header and some rows.
+budget stays a single chunk. A text that announces a list or code ("Do this:") stays with at least the first item of
+it. What is embedded are windows of a chunk: some units, or a table's header and some rows.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class _Piece:
     tokens: int
     units: tuple[Span, ...]
     head: int = 0
+    announces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,13 +214,19 @@ def _pieces(sections: Sequence[Section], seen: View, budget: int, count: Count) 
         if not text.strip():
             continue
         units = _units_of(section, seen)
+        announced = out[-1].tokens if out and out[-1].announces else 0
         if section.kind == "table":
             out.append(_Piece(section.span, "table", size, units, section.head))
-        elif size <= budget:
-            out.append(_Piece(section.span, section.kind, size, units))
+        elif size <= budget - (announced if section.kind == "list" else 0):
+            out.append(_Piece(section.span, section.kind, size, units, announces=_announces(text)))
         else:
+            # also a list that only leaves no room for what announces it
             out.extend(_split(section, units, seen, budget, count))
     return out
+
+
+def _announces(text: str) -> bool:
+    return text.rstrip().endswith((":", "："))
 
 
 def _split(section: Section, units: Sequence[Span], seen: View, budget: int, count: Count) -> Iterator[_Piece]:
@@ -231,8 +239,9 @@ def _split(section: Section, units: Sequence[Span], seen: View, budget: int, cou
     # what stands between parts (bullets, line ends) goes to the one after, what stands at the end to the last
     edges = [section.span.start, *(part.end for part in parts[:-1]), section.span.end]
     spans = [trimmed(seen.raw, Span(a, b)) for a, b in pairwise(edges)]
-    for span, part, tokens in zip(spans, parts, count([seen.read(span) for span in spans]), strict=True):
-        yield _Piece(span, section.kind, tokens, (part,))
+    texts = [seen.read(span) for span in spans]
+    for span, part, text, tokens in zip(spans, parts, texts, count(texts), strict=True):
+        yield _Piece(span, section.kind, tokens, (part,), announces=_announces(text))
 
 
 def _words(unit: Span, seen: View, budget: int, count: Count) -> list[Span]:
@@ -302,11 +311,16 @@ def _with_marks(raw: str, span: Span, low: int, high: int) -> Span:
 
 
 def _pack(pieces: Sequence[_Piece], chunking: Chunking) -> Iterator[list[_Piece]]:
-    """Greedy groups within the budget; a table stands alone."""
+    """Greedy groups within the budget; a table stands alone, and what announces the next piece goes with it."""
     group: list[_Piece] = []
     size = 0
-    for piece in pieces:
-        if group and (piece.kind == "table" or group[0].kind == "table" or size + piece.tokens > chunking.content):
+    for piece, following in pairwise([*pieces, None]):
+        assert piece is not None
+        need = piece.tokens
+        if piece.announces and following and following.kind != "table":
+            both = need + following.tokens
+            need = both if both <= chunking.content else need
+        if group and (piece.kind == "table" or group[0].kind == "table" or size + need > chunking.content):
             yield group
             group, size = [], 0
         group.append(piece)

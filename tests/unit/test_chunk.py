@@ -34,6 +34,40 @@ def test_blocks_are_packed_whole_as_long_as_they_fit() -> None:
     assert texts(source, Chunking(content=5)) == ["one two three\n\nfour five", "six seven eight nine", "ten"]
 
 
+def test_what_announces_a_list_stays_with_it() -> None:
+    listed = "- four five\n- six seven\n- eight nine"
+    before = "one two three four five\n\n"
+    assert texts(f"{before}do this:\n\n{listed}\n", Chunking(content=9)) == [before.strip(), f"do this:\n\n{listed}"]
+    assert texts(f"{before}do this:\n\n```\nrun it\n```\n", Chunking(content=8)) == [
+        before.strip(),
+        "do this:\n\n```\nrun it\n```",
+    ]
+    assert texts(f"{before}do this.\n\n{listed}\n", Chunking(content=9)) == [f"{before}do this.", listed]
+
+
+def test_of_a_list_that_outgrows_a_chunk_the_first_items_stay_with_what_announces_it() -> None:
+    listed = "\n".join(f"- item {n}" for n in range(5))
+    for budget in (10, 8):  # the list alone fits, and doesn't
+        assert texts(f"**Do** this:\n\n{listed}\n", Chunking(content=budget))[0].startswith(
+            "**Do** this:\n\n- item 0\n- item 1\n- item 2"
+        )
+    assert texts(f"one two three four five\n\nDo this:\n\n{listed}\n", Chunking(content=8))[1].startswith(
+        "Do this:\n\n- item 0\n"
+    )
+
+
+def test_an_item_that_announces_others_stays_with_the_first_of_them() -> None:
+    source = "- one two\n- three four\n- then this:\n  - five six\n  - seven eight\n"
+    assert texts(source, Chunking(content=6)) == [
+        "- one two\n- three four",
+        "- then this:\n  - five six\n  - seven eight",
+    ]
+
+
+def test_an_announcement_that_fits_with_nothing_stands_alone() -> None:
+    assert texts("one two three:\n\n- four five six\n", Chunking(content=4)) == ["one two three:", "- four five six"]
+
+
 def test_an_oversized_paragraph_is_cut_between_sentences_and_a_sentence_between_words() -> None:
     source = "One two three four. Five six seven eight. Nine ten eleven twelve thirteen fourteen."
     assert texts(source, Chunking(content=4)) == [

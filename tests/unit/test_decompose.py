@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onrecord import fold
 from onrecord.retrieve.decompose import plan
 from onrecord.types import Query, Scope
 
@@ -118,3 +119,19 @@ def test_what_is_over_the_limit_goes_into_the_last_part() -> None:
     made = plan(Query("? ".join(f"Who owns the pool{n}" for n in range(12)) + "?"), 8).parts
     assert len(made) == 8
     assert all(f"pool{n}" in made[7].text for n in range(7, 12))
+
+
+def test_however_many_questions_are_put_together_their_words_are_folded_a_few_times_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folded: list[int] = []
+    real = fold.tokens
+
+    def counting(text: str) -> list[fold.Token]:
+        folded.append(len(text))
+        return real(text)
+
+    monkeypatch.setattr(fold, "tokens", counting)
+    question = ("and is " * 600)[:4_000]
+    assert parts(question) == [question.strip()]
+    assert sum(folded) <= 4 * len(question)

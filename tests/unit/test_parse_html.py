@@ -165,3 +165,112 @@ def test_no_text() -> None:
     with pytest.raises(RejectedInput) as caught:
         page("<html><body><script>x</script><p hidden>y</p></body></html>")
     assert caught.value.reason == "no_text"
+
+
+def test_the_box_of_a_task_is_no_word_of_it() -> None:
+    p = page(
+        "<ul><li><input type=checkbox disabled> do this<li><label><input type='checkbox' checked>that</label></ul>"
+    )
+    assert [part.of(p.text) for part in p.sections[0].parts] == ["do this", "that"]
+
+
+def test_a_list_keeps_its_items_however_deep() -> None:
+    p = page("".join(f"<ul><li>item {n}" for n in range(60)) + "</ul>" * 60 + "<p>After")
+    assert [part.of(p.text) for part in p.sections[0].parts] == [f"item {n}" for n in range(60)]
+    assert p.sections[1].span.of(p.text) == "After"
+
+
+def styled(css: str, html: str, attributes: str = "") -> str:
+    return page(f"<html><head><style{attributes}>{css}</style></head><body><p>yes</p>{html}</body></html>").text
+
+
+NO = "<div class='no more' id=n lang=en><p>no</p></div>"
+
+
+@pytest.mark.parametrize(
+    "css",
+    [
+        ".no{display:none}",
+        "#n { DISPLAY : None ! important }",
+        "h1, .x , .no, #y { color:red; visibility: hidden }",
+        "div{visibility:collapse}",
+        "div.no.more#n{content-visibility:hidden}",
+        "[lang]{display:none} ",
+        "div[lang='en']{display:none}",
+        "body .no{display:none}",
+        "html > body > div.no{display:none}",
+        ".no > p, .no > .q{display:none}",
+        "*{} /* .no{} */ .no{display:/**/none}",
+        "<!-- .no{display:none} -->",
+        "@media screen{.no{display:none}}",
+        "@media only screen, print {.no{display:none}}",
+        "@media not print{@layer x {.no{display:none}}}",
+        "@media all{.no{display:none}} @media print{.no{display:block}}",
+        ".no{display:block} .no{display:none}",
+        "div{display:block} .no{display:none} p{display:block}",
+        ".no{display:none!important} #n{display:block}",
+        "@import 'x.css'; @font-face{font-family:x} .no{display:none}",
+        "\\2e x{} .n\\6f{display:none}",
+        ".no{display:none}.no.open{display:block}",
+        ".no::before{display:block} .no{display:none}",
+    ],
+)
+def test_what_a_style_sheet_of_the_page_hides_never_shows(css: str) -> None:
+    assert styled(css, NO) == "yes"
+
+
+@pytest.mark.parametrize(
+    "css",
+    [
+        "@media print{.no{display:none}}",
+        "@media speech, not screen{.no{display:none}}",
+        "@media (max-width: 600px){.no{display:none}}",
+        "@media screen and (prefers-color-scheme: dark){.no{display:none}}",
+        "@supports (display: grid){.no{display:none}}",
+        "@keyframes no{from{visibility:hidden}}",
+        ".no::before, .no:after{display:none}",
+        ".no:hover, .no:not(.open){display:none}",
+        "h1 + .no, h1 ~ .no{display:none}",
+        ".other .no, .no > .no, p > div{display:none}",
+        "div[lang^=e], div[title]{display:none}",
+        ".no{display:none} .no{display:block}",
+        "#n{display:block} .no{display:none}",
+        ".no{display:block!important} #n{display:none}",
+        ".no{display:none} .no:target{display:block}",
+        ".no{display:none} a:hover ~ .no{display:block}",
+        ".no{display:none} @media (min-width: 1px){.no{display:flex}}",
+        ".no{display:none; &.more{display:block}}",
+        ".x{.no{display:none}}",
+        ".no{display:nonesuch} .No, #N{display:none}",
+        "html, body{display:none}",
+        "/* .no{display:none} */",
+        ".no{content:'} .no{display:none}'}",
+    ],
+)
+def test_what_a_style_sheet_hides_not_or_not_always_stays(css: str) -> None:
+    assert styled(css, NO) == "yes\n\nno"
+
+
+def test_the_style_of_an_element_comes_before_the_style_sheet() -> None:
+    assert styled(".no{display:none}", "<div class=no style='display:block'>no</div>") == "yes\n\nno"
+    assert styled(".no{display:none!important}", "<div class=no style='display:block'>no</div>") == "yes"
+    assert styled(".no{display:none}", "<div class=no style='color:red'>no</div>") == "yes"
+
+
+def test_only_style_sheets_for_a_screen_count() -> None:
+    for attributes, text in (
+        (" media=print", "yes\n\nno"),
+        (" media='screen'", "yes"),
+        (" type=text/plain", "yes\n\nno"),
+        (" type='text/css' media=''", "yes"),
+    ):
+        assert styled(".no{display:none}", NO, attributes) == text
+    assert page(f"<p>yes</p>{NO}<noscript><style>.no{{display:none}}</style></noscript>").text == "yes\n\nno"
+    assert page(f"<p>yes</p>{NO}<style>.no{{display:none}}</style>").text == "yes"
+    xml = f"<?xml version='1.0'?><html><style><![CDATA[.no{{display:none}}]]></style><p>yes</p>{NO}</html>"
+    assert parse(xml.encode(), "a.xhtml").text == "yes"
+
+
+def test_what_is_hidden_is_not_the_main_part_either() -> None:
+    hidden = "<main class=old>" + "old " * 50 + "</main>"
+    assert styled(".old{display:none}", hidden) == "yes"

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from onrecord.chunk import cut
 from onrecord.errors import RejectedInput
+from onrecord.models.offline import HashEmbedder
 from onrecord.parse import parse
+from onrecord.policy import Chunking
 from onrecord.spans import readable
 from onrecord.types import Parsed, Section
 
@@ -353,3 +356,41 @@ def test_plain_text_where_the_parser_gives_up(monkeypatch: pytest.MonkeyPatch) -
 )
 def test_a_page_that_says_it_was_replaced_is_outdated(head: str, outdated: bool) -> None:
     assert parse((head + "# Leave\n\nTwenty days.\n").encode(), "leave.md").outdated is outdated
+
+
+@pytest.mark.parametrize("depth", [15, 25, 60, 200])
+def test_a_list_keeps_its_items_however_deep_and_ends_where_it_ends(depth: int) -> None:
+    items = "".join(f"{'  ' * n}- item {n}\n{'  ' * n}  goes on\n" for n in range(depth))
+    p = md(f"# T\n\n{items}- last\n\nAfter.\n\n## Next\n\ntext\n")
+    assert parts(p, p.sections[1]) == [*(f"item {n} goes on" for n in range(depth)), "last"]
+    assert shape(p)[2:] == [("prose", "After."), ("heading", "Next"), ("prose", "text")]
+
+
+def test_what_is_too_deep_ends_with_its_quote() -> None:
+    p = md(f"{'> ' * 60}deep\n\nAfter.\n\n# Next\n")
+    assert shape(p) == [("prose", "deep"), ("prose", "After."), ("heading", "Next")]
+
+
+def test_numbers_of_items_are_kept_however_deep() -> None:
+    p = md("".join(f"{'   ' * n}1. step {n}\n" for n in range(30)))
+    assert parts(p, p.sections[0]) == [f"1. step {n}" for n in range(30)]
+
+
+@pytest.mark.parametrize("mark", ["[ ]", "[x]", "[X]", "☐", "☑"])
+def test_the_box_of_a_task_is_no_word_of_it(mark: str) -> None:
+    for name in ("a.md", "a.txt"):
+        p = md(f"- {mark} do **this**\n- {mark} and that\n", name)
+        assert [text.replace("*", "") for text in parts(p, p.sections[0])] == ["do this", "and that"]
+        assert [unit.of(p.text) for c in cut(p, Chunking(), HashEmbedder().count) for unit in c.units] == [
+            "do **this**",
+            "and that",
+        ]
+    p = md(f"1. {mark} do this\n2. {mark} and that\n")
+    assert parts(p, p.sections[0]) == ["1. do this", "2. and that"]
+
+
+def test_brackets_that_are_no_box() -> None:
+    assert shape(md("- [ ]\n- see [x] there\n- [link](u)\n\n[ ] no item\n")) == [
+        ("list", "[ ] see [x] there link"),
+        ("prose", "[ ] no item"),
+    ]

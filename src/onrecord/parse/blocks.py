@@ -20,14 +20,14 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.token import Token
 from mdit_py_plugins.footnote.index import footnote_def
 
-from onrecord.parse.containers import admonition, fenced_div, html_table
-from onrecord.parse.cut import Cut, Watched, push_text
+from onrecord.parse.containers import admonition, fenced_div, flat, html_table
+from onrecord.parse.cut import Cut, Watched
 from onrecord.parse.inline import WatchedInline
 from onrecord.parse.marks import Range
 
 Rule = Callable[[StateBlock, int, int, bool], bool]
 
-_MAX_NESTING = 40  # lists and quotes deeper than this are read as plain text
+_MAX_NESTING = 40  # what is deeper is read line by line; a list in a list counts twice
 _SHORTCODE = re.compile(r"\{\{<(?!/\*).{0,2000}?>\}\}|\{\{%(?!/\*).{0,2000}?%\}\}", re.DOTALL)
 _STAND_IN = "\ue000"
 
@@ -45,7 +45,7 @@ def evened(text: str) -> tuple[str, list[Range]]:
 
 
 class WatchedBlocks(ParserBlock):
-    """markdown-it's block parser. What is nested too deep becomes plain text, where markdown-it drops it."""
+    """markdown-it's block parser. What is nested too deep becomes text and items, where markdown-it drops it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,17 +64,7 @@ class WatchedBlocks(ParserBlock):
             super().tokenize(state, startLine, endLine)
             return
         assert isinstance(state, Watched)
-        state.line = endLine
-        while startLine < endLine and state.isEmpty(startLine):
-            startLine += 1  # noqa: N806
-        if startLine < endLine:
-            push_text(state, _plain_tail(state, startLine, endLine))
-
-
-def _plain_tail(state: Watched, start: int, end: int) -> Cut:
-    text = state.getLines(start, end, state.blkIndent, False)
-    marks = len(text) - len(text.lstrip("> \t"))  # the quote marks of the levels that aren't read
-    return Cut(text[marks:], tuple((at - marks, source, length) for at, source, length in state.cut.pieces)).trimmed()
+        flat(state, startLine, endLine)
 
 
 def _watched(rule: Rule, mark: Callable[[Watched, int, Token], None]) -> Rule:

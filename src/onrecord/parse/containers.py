@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from markdown_it.rules_block import StateBlock
 
@@ -16,6 +17,7 @@ _DIV = re.compile(
     r":{3,}[ \t]*(?:\{?(?P<type>[\w-]+)\}?(?:[ \t]*\[(?P<label>[^\]\n]*)\]|[ \t]+(?P<title>\S.*?))?)?[ \t]*\Z"
 )
 _TABLE = re.compile(r"<(/?)table(?=[\s>/])", re.IGNORECASE)
+_ITEM = re.compile(r"[> \t]*(?:[-*+]|(?P<number>\d{1,9})[.)])(?:[ \t]+|\Z)(?:(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|\Z))*")
 _TRIES = 16  # how many tables that nothing closes are looked into before giving up
 
 
@@ -73,6 +75,48 @@ def html_table(state: StateBlock, startLine: int, endLine: int, silent: bool) ->
     assert isinstance(state, Watched)
     token.meta["cut"] = state.cut
     return True
+
+
+def flat(state: Watched, start: int, end: int) -> None:
+    """What is nested deeper than blocks are read: texts, and each line with a list mark an item of one flat list."""
+    stop = start
+    while stop < end and (state.isEmpty(stop) or state.sCount[stop] >= state.blkIndent):
+        stop += 1
+    starts = [line for line in range(start, stop) if _mark(state, line)]
+    first = starts[0] if starts else stop
+    _push_lines(state, start, first)
+    if starts:
+        state.push("bullet_list_open", "ul", 1)
+    for line, following in pairwise([*starts, stop] if starts else []):
+        found = _mark(state, line)
+        assert found
+        state.line = line  # where the item's token looks for its beginning
+        state.push("list_item_open", "li", 1).info = found["number"] or ""
+        _push_lines(state, line, following, found.end())
+        state.push("list_item_close", "li", -1)
+    if starts:
+        state.push("bullet_list_close", "ul", -1)
+    state.line = stop
+
+
+def _mark(state: StateBlock, line: int) -> re.Match[str] | None:
+    return _ITEM.match(state.src, state.bMarks[line] + state.tShift[line], state.eMarks[line])
+
+
+def _push_lines(state: Watched, start: int, end: int, begin: int | None = None) -> None:
+    """A paragraph of these lines without indentation; the first one is read from `begin` on."""
+    texts: list[str] = []
+    pieces: list[tuple[int, int, int]] = []
+    size = 0
+    for line in range(start, end):
+        at = state.bMarks[line] + state.tShift[line] if begin is None or line > start else begin
+        text = state.src[at : state.eMarks[line] + 1]  # with its line end
+        pieces.append((size, at, len(text)))
+        texts.append(text)
+        size += len(text)
+    text = "".join(texts)
+    marks = len(text) - len(text.lstrip("> \t\n"))  # the quote marks of the levels that aren't read
+    push_text(state, Cut(text, tuple(pieces)).since(marks).trimmed())
 
 
 def _table_end(state: StateBlock, start: int, end: int) -> int:

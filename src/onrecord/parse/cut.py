@@ -35,9 +35,13 @@ class Cut:
 
     def trimmed(self) -> Cut:
         """Without white space at both ends, as inline text is read."""
-        text = self.text.strip(MD_TRIM_CHARS)
         lead = len(self.text) - len(self.text.lstrip(MD_TRIM_CHARS))
-        return Cut(text, tuple((at - lead, source, length) for at, source, length in self.pieces))
+        return self.since(lead, self.text.strip(MD_TRIM_CHARS))
+
+    def since(self, start: int, text: str | None = None) -> Cut:
+        """Without its first `start` characters; `text` is what is left where that isn't all of the rest."""
+        pieces = tuple((at - start, source, length) for at, source, length in self.pieces)
+        return Cut(self.text[start:] if text is None else text, pieces)
 
 
 class Watched(StateBlock):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from html import unescape
 
-from onrecord.parse import styles
 from onrecord.parse.outline import Outline, encloses_content, is_boilerplate
 from onrecord.parse.page import Page
+from onrecord.parse.styles import hide
 from onrecord.parse.tags import scan
 from onrecord.parse.tree import Node, build
 from onrecord.types import Run, Section
@@ -18,11 +18,11 @@ def html(source: str, xml: bool = False) -> tuple[str, tuple[Section, ...], tupl
     """The readable text of a page, its sections, the runs that tie it to the source, and its title ("": none).
 
     Only the main part is taken where the page marks one that holds at least a third of what is visible. Navigation
-    and the page's own header, footer and asides are left out, unless nothing is left then. Hidden elements, scripts
-    and styles never show.
+    and the page's own header, footer and asides are left out, unless nothing is left then. Hidden elements, also
+    those that the page's own style sheets hide, scripts and styles never show.
     """
     root = build(source, scan(source, xml))
-    styles.hide(root, source)
+    hide(root, source)
     main = _main(root, source)
     page = Page(source)
     Outline(page, everything=False, inside=int(main is not root), h1s=root.has_h1).walk(main)

@@ -13,7 +13,7 @@ from onrecord.parse.blocks import markdown_it
 from onrecord.parse.cut import Cut
 from onrecord.parse.fragment import Leaf
 from onrecord.parse.inline import find_marks
-from onrecord.parse.marks import Range, merge, subtract
+from onrecord.parse.marks import TASK, Range, merge, subtract
 
 _NESTS = frozenset(("blockquote_open", "admonition_open", "footnote_reference_open"))
 
@@ -34,8 +34,12 @@ def outline(even: str, tokens: list[Token], env: dict[str, Any], codes: list[Ran
     """
     found: list[Leaf | Edge] = []
     tags: list[Range] = []
+    before = ""
     for token in tokens:
+        if before == "list_item_open" and token.type == "paragraph_open":
+            _drop_task_mark(token)
         found.extend(_read(even, token, env, tags))
+        before = token.type
     hidden = fragment.hidden(even, tags)
     holes = merge([*codes, *hidden])
     for item in found:
@@ -73,6 +77,16 @@ def _read(even: str, token: Token, env: dict[str, Any], tags: list[Range]) -> It
         yield Edge("nest")
     elif kind.replace("_close", "_open") in _NESTS:
         yield Edge("end nest")
+
+
+def _drop_task_mark(paragraph: Token) -> None:
+    """Of an item `[ ] do this` a reader sees a box to tick, which is no word of it."""
+    cut: Cut = paragraph.meta["cut"]
+    if found := TASK.match(cut.text):
+        start, end = paragraph.meta["span"]
+        paragraph.meta["cut"] = rest = cut.since(found.end())
+        begins = rest.back(0, len(rest.text))
+        paragraph.meta["span"] = (begins[0][0] if begins else start, end)
 
 
 def _inline(cut: Cut, env: dict[str, Any], tags: list[Range]) -> list[Range]:

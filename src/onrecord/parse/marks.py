@@ -13,6 +13,9 @@ from onrecord.types import Span
 
 Range = tuple[int, int]
 
+# What an item of a task list begins with: a box to tick.
+TASK = re.compile(r"(?:\[[ xX]\]|[☐☑☒])[ \t]+(?=\S)")
+
 _ON_A_LINE = re.compile(r"\S(?:[^\n]*\S)?")
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from onrecord.parse.marks import Range
+from onrecord.parse.marks import TASK, Range
 from onrecord.types import Section, Span
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
@@ -15,7 +15,7 @@ _RULE = re.compile(r"[\s\W_]*\Z")
 
 
 def plain(text: str) -> tuple[tuple[Section, ...], tuple[Span, ...]]:
-    """The sections of a plain text (no headings, so every path is empty) and its markup: the bullets of lists."""
+    """The sections of a plain text (no headings, so every path is empty) and its markup: bullets and boxes to tick."""
     sections: list[Section] = []
     bullets: list[Span] = []
     items: list[Span] = []
@@ -36,8 +36,11 @@ def plain(text: str) -> tuple[tuple[Section, ...], tuple[Span, ...]]:
         for i, j in pairwise([*starts, len(block)]):
             items.append(_hull(text, block[i:j]))
             mark = marks[i]
-            if mark and not mark[1][0].isalnum():
-                bullets.append(Span(*mark.span(1)))
+            if mark:
+                task = TASK.match(text, mark.end(), block[i][1])
+                number = mark[1][0].isalnum()
+                if task or not number:
+                    bullets.append(Span(mark.end() if number else mark.start(1), task.end() if task else mark.end()))
     flush()
     return tuple(sections), tuple(bullets)
 

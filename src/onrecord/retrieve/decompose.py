@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from dataclasses import dataclass
 
 from onrecord import fold
 from onrecord.types import Part, Plan, Query
@@ -19,9 +21,11 @@ _BREAK = re.compile(
     re.IGNORECASE,
 )
 _ASKS = re.compile(rf"\b(?:{_ASKING})\b", re.IGNORECASE)
+_MARK = re.compile(r"\?")
 _PRONOUN = re.compile(r"\b(it|its|they|them|their|this|that|these|those|he|she|one)\b", re.IGNORECASE)
+_CLAUSE = re.compile(rf"[,;]\s*{_ASKING}\b", re.IGNORECASE)
 _FRAME = re.compile(
-    r"^(?:if|when(?! (?:is|are|was|were|do|does|did|must|can|should|will|may)\b)|while|after|before|once|during|for|in"
+    r"(?:if|when(?! (?:is|are|was|were|do|does|did|must|can|should|will|may)\b)|while|after|before|once|during|for|in"
     r"|on|at|with|given)\b",
     re.IGNORECASE,
 )
@@ -49,25 +53,47 @@ def plan(query: Query, most: int) -> Plan:
 
 
 def _pieces(text: str) -> list[str]:
+    signs = _Signs.of(text)
     pieces: list[str] = []
     at = 0
     for match in _BREAK.finditer(text):
         # both sides must ask something, or it is one question with a list in it
-        if _asks(text[at : match.start()]) and _asks(text[match.end() :]):
+        if signs.asks(at, match.start()) and signs.asks(match.end(), len(text)):
             pieces.append(text[at : match.start()])
             at = match.end()
     pieces.append(text[at:])
     return [p.strip(" ,;?") + "?" for p in pieces if p.strip(" ,;?")]
 
 
-def _asks(piece: str) -> bool:
-    return bool(_ASKS.search(piece)) and bool(_content(piece)) and not _only_frame(piece)
+@dataclass(frozen=True, slots=True)
+class _Signs:
+    """Where question words, content words, question marks and asking clauses begin in a question, found once.
+
+    Whether any stretch of it asks something is then told by a few binary searches, and all of it in linear time.
+    """
+
+    text: str
+    asking: list[int]
+    content: list[int]
+    marks: list[int]
+    clauses: list[int]
+
+    @classmethod
+    def of(cls, text: str) -> _Signs:
+        found = [[m.start() for m in sign.finditer(text)] for sign in (_ASKS, _MARK, _CLAUSE)]
+        return cls(text, found[0], [t.start for t in _content(text)], found[1], found[2])
+
+    def asks(self, start: int, end: int) -> bool:
+        """Whether a stretch asks by itself; a leading clause ("When the pool is full,") doesn't."""
+        if not (_any(self.asking, start, end) and _any(self.content, start, end)):
+            return False
+        framed = _FRAME.match(self.text, start, end)
+        return not framed or _any(self.marks, start, end) or _any(self.clauses, start, end)
 
 
-def _only_frame(piece: str) -> bool:
-    """A leading clause ("When the pool is full,") asks nothing by itself."""
-    match = _FRAME.match(piece.strip())
-    return bool(match) and "?" not in piece and not re.search(rf"[,;]\s*{_ASKING}\b", piece, re.IGNORECASE)
+def _any(starts: list[int], start: int, end: int) -> bool:
+    at = bisect_left(starts, start)
+    return at < len(starts) and starts[at] < end
 
 
 def _content(piece: str) -> list[fold.Token]:

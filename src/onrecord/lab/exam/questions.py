@@ -82,6 +82,7 @@ _STATES = (
     ("Failed", "Failing", "Failure", "Failures", "Error", "Errors", "Timeout", "Slow", "Stuck", "Blocked", "Halted"),
     ("Missing", "Expired", "Mismatch"),
 )
+_FAILURES = frozenset(("Failed", "Failing", "Failure", "Failures", "Error", "Errors"))
 _NUMBERS = frozenset(fold.terms("half one two three four five ten majority quorum quarter third most all any percent"))
 _OF_NAMES = ("What does {} mean?", "How do I fix {}?", "What is the impact of {}?", "What triggers {}?")
 
@@ -191,8 +192,8 @@ def swapped_names(corpus: Corpus) -> Iterator[Candidate]:
         *front, last = _humps(name)
         for state in next((row for row in _STATES if last in row), ()):
             made = "".join([*front, state])
-            # Failed and Failure are too near to each other to tell apart
-            if state[:4] != last[:4] and not corpus.holds(fold.terms(made)[:1]):
+            # a failure and an error are one thing to who asks
+            if state != last and not {state, last} <= _FAILURES and not corpus.holds(fold.terms(made)[:1]):
                 question = _OF_NAMES[len(made) % len(_OF_NAMES)].format(made)
                 yield Candidate(question, "swapped name", "name", False, near=tuple(sorted(named[name])))
 
