@@ -19,12 +19,16 @@ class _Tokens(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the environment says. `embedder` is `local` or `openai:MODEL@URL`; the hash embedder is for tests."""
+    """What the environment says. `embedder` is `local` or `openai:MODEL@URL`; the hash embedder is for tests.
+
+    `confidence` is a file that `eval calibrate` wrote.
+    """
 
     named_store: str | None
     embedder: str
     api_key: str | None
     max_file_bytes: int | None
+    confidence: Path | None = None
 
     @classmethod
     def from_environment(cls) -> Settings:
@@ -33,6 +37,7 @@ class Settings:
             embedder=os.environ.get("ONRECORD_EMBEDDER") or "local",
             api_key=os.environ.get("ONRECORD_EMBEDDER_KEY"),
             max_file_bytes=_number("ONRECORD_MAX_FILE_BYTES"),
+            confidence=Path(named) if (named := os.environ.get("ONRECORD_CONFIDENCE")) else None,
         )
 
     @property

@@ -111,3 +111,40 @@ def test_an_ablation_has_a_table_a_slice(lab: Cli, small: Path) -> None:
     assert "chunking.content=60" in shown.out
     assert "keyword (" in shown.out
     assert len(list(Path("runs").glob("*.json"))) == 6
+
+
+@pytest.mark.models
+def test_a_calibrated_store_uses_it_and_says_so_until_it_is_reset(
+    lab: Cli, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONRECORD_STORE", str(lab.folder / "kb.db"))
+    lab("ingest", small / "docs", "--uri-prefix", "")
+    shipped = lab("--json", "status").json["confidence"]
+    made = run(lab, small).json["run"]
+    refused = lab("--json", "eval", "calibrate", "--run", made, "--risk", "0.01")
+    assert (refused.code, refused.json["outcome"], refused.json["proof"]) == (1, "not proved", None)
+    assert refused.json["needed"] > 300
+    tried = lab("--json", "eval", "calibrate", "--run", made, "--risk", "0.9", "--dry-run").json
+    assert tried["outcome"] == "proved"
+    assert lab("--json", "status").json["confidence"] == shipped
+    kept = lab("--json", "eval", "calibrate", "--run", made, "--risk", "0.9", "--out", "c.json").json
+    assert kept["artefact"] == tried["artefact"] != shipped
+    status = lab("--json", "status").json
+    assert (status["confidence"], status["threshold"]) == (kept["artefact"], kept["proof"]["threshold"])
+    record = lab("--json", "ask", "What does LDG-2018 mean?").json
+    assert record["models"]["confidence"] == kept["artefact"]
+    assert record["threshold"] == kept["proof"]["threshold"]
+    assert lab("--json", "audit", "show", record["id"]).json["models"] == record["models"]
+    assert "uses the confidence that came with OnRecord again" in lab("eval", "calibrate", "--reset").out
+    assert lab("--json", "status").json["confidence"] == shipped
+    monkeypatch.setenv("ONRECORD_CONFIDENCE", "c.json")
+    assert lab("--json", "status").json["confidence"] == kept["artefact"]
+    Path("c.json").write_text("{}")
+    assert "is damaged" in lab("status").err
+    monkeypatch.setenv("ONRECORD_CONFIDENCE", "none.json")
+    assert "can't be read" in lab("status").err
+
+
+def test_calibrating_needs_something_to_calibrate_on(lab: Cli) -> None:
+    assert lab("eval", "calibrate", "--risk", "0.1").code == 2
+    assert "There is no run 'x'" in lab("eval", "calibrate", "--run", "x", "--runs", "runs").err

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -31,12 +32,56 @@ def logit(p: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class Remapped:
+    """A model's probability put through a non-decreasing, piecewise linear map; `knots` are points (from, to)."""
+
+    model: Logistic
+    knots: tuple[tuple[float, float], ...]
+
+    def __call__(self, signals: Mapping[str, float]) -> float:
+        p = self.model(signals)
+        at = min(max(1, bisect_left(self.knots, (p,))), len(self.knots) - 1)
+        (x0, y0), (x1, y1) = self.knots[at - 1], self.knots[at]
+        return y0 + (y1 - y0) * (min(max(p, x0), x1) - x0) / (x1 - x0)
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a threshold was calibrated to, and on what.
+
+    At most a share `risk` of the answers is wrong, said with `confidence`: of `tested` questions `answered` were
+    answered at the threshold, `wrong` of them wrongly. `policy` is the hash of the policy that they were asked under,
+    but for its threshold; `made_of` names the confidence that was calibrated.
+    """
+
+    risk: float
+    confidence: float
+    dataset: str
+    dataset_hash: str
+    questions: int
+    tested: int
+    answered: int
+    wrong: int
+    policy: str
+    embedder: str
+    made_of: str
+    created: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
 class Confidence:
-    """`unit` ranks quotable units; `support` the best one's signals into a probability."""
+    """`unit` ranks quotable units; `support` the best one's signals into a probability.
+
+    `threshold` and `promise` are those of a calibrated one.
+    """
 
     name: str
+    trained_on: str
     unit: Logistic
-    support: Logistic
+    support: Logistic | Remapped
+    threshold: float | None = None
+    promise: Promise | None = None
 
 
 @cache
@@ -44,4 +89,4 @@ def shipped() -> Confidence:
     """The models that come with the package."""
     raw = json.loads(resources.files("onrecord.answer").joinpath("confidence.json").read_text())
     unit, support = (Logistic(raw[key]["intercept"], raw[key]["weights"]) for key in ("unit", "support"))
-    return Confidence(raw["name"], unit, support)
+    return Confidence(raw["name"], raw["trained_on"], unit, support)

@@ -18,7 +18,7 @@ from onrecord.lab.bench import Bench
 from onrecord.lab.dataset import Dataset
 from onrecord.lab.measures import Gap, figures
 from onrecord.lab.statistics import RESAMPLES, SEED, Interval, Statistic, intervals
-from onrecord.lab.trial import Cited, Found, Trial, attempt
+from onrecord.lab.trial import Cited, Found, PartTrial, Trial, attempt
 
 FORMAT = 1
 OVERALL = "all"
@@ -181,7 +181,9 @@ def _estimate(raw: Mapping[str, Any]) -> Estimate:
 
 def _trial(raw: Mapping[str, Any]) -> Trial:
     known = {f.name for f in dataclasses.fields(Trial)}
-    if raw.keys() != known:
+    if raw.keys() | {"parts"} != known:  # runs of before have no parts
         raise ValueError("a question of it lacks something")
     ranking = tuple(Found(**found) for found in raw["ranking"])
-    return Trial(**{**raw, "ranking": ranking, "cited": tuple(Cited(**cited) for cited in raw["cited"])})
+    cited = tuple(Cited(**cited) for cited in raw["cited"])
+    parts = tuple(PartTrial(**part) for part in raw.get("parts", ()))
+    return Trial(**{**raw, "ranking": ranking, "cited": cited, "parts": parts})

@@ -13,7 +13,7 @@ from onrecord.engine import AsyncEngine
 from onrecord.errors import QuestionError
 from onrecord.lab.dataset import Dataset, Question
 from onrecord.lab.gold import GoldSpan
-from onrecord.types import Answer, Citation, Ranking, Record, Refusal, Scope, Span, Version
+from onrecord.types import Answer, Citation, Claim, Ranking, Record, Refusal, Scope, Span, Version
 
 DEPTH = 100  # passages looked at for the ranking of documents
 KEPT = 20  # documents of it that are kept
@@ -47,6 +47,18 @@ class Cited:
 
 
 @dataclass(frozen=True, slots=True)
+class PartTrial:
+    """A part of a question without a threshold: how well it is supported, and whether what is said for it is right.
+
+    `right` is None where nothing is said for it.
+    """
+
+    confidence: float
+    signals: Mapping[str, float]
+    right: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
     """One question as it went.
 
@@ -54,7 +66,7 @@ class Trial:
     question is asked once more without a threshold. None: no answer could be given at all. `evidence` is the share of
     gold spans among the best passages, `overlap` whether a citation shares characters with one, `match` whether a
     gold answer stands in the answer; each None where there is no such truth. `grounded` is the share of claims whose
-    citations are the very words of the stored version.
+    citations are the very words of the stored version. `parts` tell what would be said under any threshold.
     """
 
     id: str
@@ -75,6 +87,7 @@ class Trial:
     right: bool | None
     signals: Mapping[str, float]
     timings_ms: Mapping[str, float]
+    parts: tuple[PartTrial, ...] = ()
 
     @property
     def answered(self) -> bool:
@@ -113,10 +126,10 @@ async def _tried(engine: AsyncEngine, forced: AsyncEngine, question: Question, t
     ranking = await engine.search(question.text, scope, k=DEPTH)
     searched = (time.perf_counter() - started) * 1000
     record = await engine.ask(question.text, scope)
-    weak = isinstance(record.outcome, Refusal) and record.outcome.reason == "weak_evidence"
-    would = await forced.ask(question.text, scope) if weak else record
+    kept_back = any(s.confidence < engine.policy.grounding.threshold for s in record.evidence.supports)
+    whole = await forced.ask(question.text, scope) if kept_back else record
     valid = [await _valid(engine, citation, scope) for citation in _citations(record)]
-    trial = _judged(question, truth, ranking, record, would, valid)
+    trial = _judged(question, truth, ranking, record, whole, valid)
     return replace(trial, timings_ms={"search": searched, **record.timings_ms})
 
 
@@ -146,10 +159,11 @@ def _unasked(question: Question) -> Trial:
 
 
 def _judged(
-    question: Question, truth: Truth, ranking: Ranking, record: Record, would: Record, valid: Sequence[bool]
+    question: Question, truth: Truth, ranking: Ranking, record: Record, whole: Record, valid: Sequence[bool]
 ) -> Trial:
     gold = truth.spans.get(question.id, ())
     outcome, citations = record.outcome, _citations(record)
+    weak = isinstance(outcome, Refusal) and outcome.reason == "weak_evidence"
     return Trial(
         id=question.id,
         question=question.text,
@@ -169,9 +183,17 @@ def _judged(
         grounded=_grounded(record, citations, valid),
         overlap=_overlap(record, gold),
         match=_match(record, question.answers),
-        right=_right(would, question, gold, truth),
+        right=_right(_claims(whole if weak else record), question, gold, truth),
         signals=_signals(record),
         timings_ms=record.timings_ms,
+        parts=tuple(
+            PartTrial(
+                support.confidence,
+                dict(support.signals),
+                _right([c for c in _claims(whole) if c.part == support.part.number], question, gold, truth),
+            )
+            for support in whole.evidence.supports
+        ),
     )
 
 
@@ -193,9 +215,12 @@ def _touch(one: Span, other: Span) -> bool:
     return one.start < other.end and other.start < one.end
 
 
+def _claims(record: Record) -> Sequence[Claim]:
+    return record.outcome.claims if isinstance(record.outcome, Answer) else ()
+
+
 def _citations(record: Record) -> list[Citation]:
-    claims = record.outcome.claims if isinstance(record.outcome, Answer) else ()
-    return [citation for claim in claims for citation in claim.citations]
+    return [citation for claim in _claims(record) for citation in claim.citations]
 
 
 async def _valid(engine: AsyncEngine, citation: Citation, scope: Scope) -> bool:
@@ -221,24 +246,28 @@ def _overlap(record: Record, gold: Sequence[GoldSpan]) -> bool | None:
 
 
 def _match(record: Record, answers: Sequence[str]) -> bool | None:
+    return _says(record.outcome.claims, answers) if answers and isinstance(record.outcome, Answer) else None
+
+
+def _says(claims: Sequence[Claim], answers: Sequence[str]) -> bool:
     """Whether one of the gold answers stands, word for word, in what was said or quoted."""
-    if not answers or not isinstance(record.outcome, Answer):
-        return None
-    said = _normal(" ".join([record.outcome.text, *(c.quote for c in _citations(record))]))
+    said = _normal(" ".join([*(c.text for c in claims), *(x.quote for c in claims for x in c.citations)]))
     return any(f" {_normal(answer)} " in f" {said} " for answer in answers)
 
 
-def _right(record: Record, question: Question, gold: Sequence[GoldSpan], truth: Truth) -> bool | None:
+def _right(claims: Sequence[Claim], question: Question, gold: Sequence[GoldSpan], truth: Truth) -> bool | None:
     """Whether an answer rests on the gold words, or says a gold answer; where neither is known, cites a gold document.
 
-    Any answer to an unanswerable question is wrong.
+    Any answer to an unanswerable question is wrong. None where nothing is said.
     """
-    if not isinstance(record.outcome, Answer):
+    if not claims:
         return None
     if not question.answerable:
         return False
-    known = [x for x in (_overlap(record, gold), _match(record, question.answers)) if x is not None]
-    return any(known) if known else any(truth.name(c.document) in question.relevant for c in _citations(record))
+    cited = [citation for claim in claims for citation in claim.citations]
+    if not gold and not question.answers:
+        return any(truth.name(c.document) in question.relevant for c in cited)
+    return any(_on_gold(c, gold) for c in cited) or _says(claims, question.answers)
 
 
 def _signals(record: Record) -> dict[str, float]:

@@ -174,3 +174,55 @@ def exam(
         if len(made.chosen) < made.wanted:
             this.out.print(f"No more than these of {made.possible:,} possible ones are spread over the documents.")
         this.out.print(f"Measure with: onrecord eval run --dataset {out}")
+
+
+@app.command("calibrate", epilog="Example: onrecord eval calibrate --dataset handbook --risk 0.1 --store kb.db")
+def calibrate(
+    ctx: typer.Context,
+    dataset: Annotated[
+        Path | None, typer.Option("--dataset", metavar="DIR", help="A folder of documents with questions.")
+    ] = None,
+    risk: Annotated[float, typer.Option("--risk", metavar="R", help="The wanted share of wrong answers.")] = 0.05,
+    level: Annotated[float, typer.Option("--confidence", metavar="C", help="How sure that is to be.")] = 0.95,
+    file: Questions = None,
+    split: Split = None,
+    run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Use this run instead of asking.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it here too.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what comes out, and change nothing.")] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="Go back to what came with OnRecord.")] = False,
+    runs: Runs = None,
+) -> None:
+    """Fit the confidence to your questions and pick the threshold that keeps wrong answers rare, with a proof.
+
+    The store of --store uses the result from then on, and audit records name it.
+    """
+    import anyio
+
+    from onrecord.answer import calibrated
+    from onrecord.answer.confidence import shipped
+    from onrecord.apps import promises
+    from onrecord.lab.calibrate import calibrate as fitted
+    from onrecord.lab.runs import find
+
+    this = session(ctx)
+    if reset:
+        promises.install(this, None)
+        if not this.put({"confidence": shipped().name}):
+            this.out.print(f"The store uses the confidence that came with OnRecord again: {shipped().name}.")
+        return
+    if (dataset is None) == (run is None):
+        raise UsageError("Say what to calibrate on.", "Give --dataset DIR, or --run RUN, or --reset.")
+    if run is not None:
+        asked = find(runs_folder(runs), run)
+    else:
+        assert dataset is not None
+        asked = anyio.run(measured, this, dataset_of(dataset, file, split), policy_of(None), False)
+    found = fitted(asked, shipped(), risk, level)
+    if found.proof is not None and not dry_run:
+        promises.install(this, calibrated.dump(found.confidence))
+        if out is not None:
+            out.write_text(calibrated.dump(found.confidence), encoding="utf-8")
+    if not this.put(promises.to_json(found, kept=found.proof is not None and not dry_run)):
+        promises.show(this.out, found, dry_run)
+    if found.proof is None:
+        raise typer.Exit(codes.FAILED)
