@@ -165,5 +165,6 @@ def _written(text: str, out: Path) -> int:
         part.write_bytes(data)
         part.replace(out)
     except OSError as error:
+        part.unlink(missing_ok=True)
         raise UsageError(f"{out} can't be written: {error.strerror}.", "Name another file with --out.") from error
     return len(data)

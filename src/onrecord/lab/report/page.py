@@ -135,18 +135,18 @@ def _measures(run: Run) -> Html:
         estimate = run.table[OVERALL].get(key, Gap("it was not measured"))
         if measure.group != group:
             group = measure.group
-            rows.append(tag("tr", tag("th", group, colspan="5", scope="rowgroup")))
+            rows.append(tag("tr", tag("th", group, colspan="4", scope="rowgroup")))
         if isinstance(estimate, Gap):
-            cells = [tag("td", "–", class_="number"), tag("td"), tag("td"), tag("td", f"No figure: {estimate.why}.")]
+            meaning, cells = measure.title, [tag("td", f"no figure: {estimate.why}", colspan="3")]
         else:
+            meaning = f"{measure.title}; {measure.better} is better"
             cells = [
                 tag("td", number(estimate.value, key), class_="number"),
                 tag("td", interval(estimate, key), class_="whole"),
                 tag("td", f"{estimate.n:,}", class_="number"),
-                tag("td", f"{measure.title}; {measure.better} is better"),
             ]
-        rows.append(tag("tr", tag("th", key, scope="row"), *cells))
-    return scrolled("All figures", ("measure", "figure", "95% interval", "questions", "meaning"), rows)
+        rows.append(tag("tr", tag("th", tag("b", key), " ", tag("small", meaning), scope="row"), *cells))
+    return scrolled("All figures", ("measure", "figure", "95% interval", "n"), rows, class_="figures")
 
 
 def _listed(past: Sequence[Point]) -> Html:
@@ -174,12 +174,13 @@ def _brief(estimate: Interval | Gap | None, measure: str) -> str:
     return number(estimate.value, measure) if isinstance(estimate, Interval) else "–"
 
 
-def scrolled(label: str, head: Iterable[str], rows: Iterable[Html]) -> Html:
+def scrolled(label: str, head: Iterable[str], rows: Iterable[Html], class_: str | None = None) -> Html:
     """A table that scrolls by itself where it is wider than the page."""
     table = tag(
         "table",
         tag("caption", label),
         tag("thead", tag("tr", *(tag("th", name, scope="col") for name in head))),
         tag("tbody", *rows),
+        class_=class_,
     )
     return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=label)

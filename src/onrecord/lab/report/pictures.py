@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from onrecord.lab.measures import MEASURES
+from onrecord.lab.measures import MEASURES, Gap
 from onrecord.lab.report import plots
 from onrecord.lab.report.curves import reliability, risk_curve, threshold
 from onrecord.lab.report.markup import Html, foreign, join, tag
@@ -40,7 +40,8 @@ def slices(run: Run) -> Html:
     there = [name for name in run.table if name != OVERALL] or [OVERALL]
     largest = sorted(there, key=lambda name: (-sizes[name], name))[:_SLICES]
     shown = {name: sizes.get(name, len(run.trials)) for name in there if name in largest}
-    intro = "Bars with 95% intervals; the dashed line is the figure over all questions. In brackets: questions."
+    intro = "" if len(run.table) > 1 else "The questions are of one kind. "
+    intro += "Bars with 95% intervals; the dashed line is the figure over all questions. In brackets: questions."
     if len(shown) < len(there):
         intro += f" The {len(shown)} largest of {len(there):,} slices."
     drawn = [
@@ -68,9 +69,11 @@ def _slice_bars(table: Table, shown: Mapping[str, int], measure: str) -> Html:
         worst, *_, best = sorted(values, key=lambda name: _merit(values[name], measure))
         said += [
             "Worst: ", foreign(worst, 60), f" {estimate_in_words(values[worst], measure)}; best: ",
-            foreign(best, 60), f" {estimate_in_words(values[best], measure)}; ",
+            foreign(best, 60), f" {estimate_in_words(values[best], measure)}. ",
         ]  # fmt: skip
-    said.append(f"all: {estimate_in_words(table[OVERALL].get(measure), measure)}.")
+    said.append(f"All: {estimate_in_words(table[OVERALL].get(measure), measure)}.")
+    if measure == "wrong_answers" and any(isinstance(table[n].get("over_refusal"), Gap) for n in shown):
+        said.append(" In a slice without answerable questions every answer is wrong.")
     return figure(measure, plots.slice_bars(table, shown, measure), *said)
 
 
@@ -138,8 +141,8 @@ def times(run: Run) -> Html:
             "By stage",
             plots.latency(run.trials),
             caption,
-            "A search looks for 100 passages; total is a whole answer with its parts retrieve, answer and verify. What a "
-            "refusal came before took no time.",
+            "A search looks for 100 passages; total is a whole answer with its parts retrieve, answer and verify. "
+            "What a refusal came before took no time.",
         ),
         class_="plots",
     )

@@ -14,7 +14,8 @@ def number(value: float, measure: str) -> str:
 
 def interval(estimate: Interval, measure: str) -> str:
     """`0.640 to 0.702`."""
-    return f"{number(estimate.low, measure)} to {number(estimate.high, measure)}"
+    low = number(estimate.low, measure).removesuffix(f" {MEASURES[measure].unit}")
+    return f"{low} to {number(estimate.high, measure)}"
 
 
 def estimate_in_words(estimate: Estimate | None, measure: str) -> str:
