@@ -100,7 +100,7 @@ def test_the_latest_run_is_reported_with_the_trend_over_all(measured: Cli) -> No
     told = measured.json("eval", "report", "--runs", "runs")
     text = Path("report.html").read_text(encoding="utf-8")
     assert (told["runs"], told["unread"], told["bytes"]) == (2, [], Path("report.html").stat().st_size)
-    assert "2 runs, oldest first: 1 of same data and policy, 1 of same data, another policy" in text
+    assert "2 runs, oldest first: 1 with the same data and policy, 1 with the same data, another policy" in text
     measured("eval", "report", "--runs", "runs", "--out", "sub/again.html")
     assert Path("sub/again.html").read_text(encoding="utf-8") == text
     said = measured("eval", "report", runs(measured.folder)[0], "--runs", "runs")

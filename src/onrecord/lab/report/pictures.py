@@ -17,8 +17,8 @@ from onrecord.lab.statistics import Interval
 
 TREND = ("hit@3", "evidence@5", "wrong_answers", "over_refusal", "refusal_recall", "total_p50")
 STANDINGS: Mapping[Standing, str] = {
-    "same": "same data and policy",
-    "tuned": "same data, another policy",
+    "same": "the same data and policy",
+    "tuned": "the same data, another policy",
     "other": "other data: not comparable",
 }
 _SLICES = 20
@@ -65,7 +65,7 @@ def _slice_bars(table: Table, shown: Mapping[str, int], measure: str) -> Html:
     kind = MEASURES[measure]
     values = telling(table, shown, measure)
     said: list[Html | str] = [f"{_first_upper(kind.title)}; {kind.better} is better. "]
-    if len(values) > 1:
+    if len({interval.value for interval in values.values()}) > 1:
         worst, *_, best = sorted(values, key=lambda name: _merit(values[name], measure))
         said += [
             "Worst: ", foreign(worst, 60), f" {estimate_in_words(values[worst], measure)}; best: ",
@@ -155,7 +155,7 @@ def runs(past: Sequence[Point]) -> Html:
     counts = Counter(p.standing for p in past)
     if len(past) == 1:
         return tag("p", "This is the only run over this dataset so far: no trend yet.", class_="soft")
-    told = ", ".join(f"{counts[s]:,} of {meaning}" for s, meaning in STANDINGS.items() if counts[s])
+    told = ", ".join(f"{counts[s]:,} with {meaning}" for s, meaning in STANDINGS.items() if counts[s])
     drawn = [
         figure(measure, plots.trend(past, measure), _course(past, measure))
         for measure in TREND

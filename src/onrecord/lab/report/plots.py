@@ -156,9 +156,10 @@ def risk_coverage(curve: RiskCurve, threshold: float | None) -> Html:
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
         some = _some(len(curve.coverage))
-        x = curve.coverage[some]
-        axes.fill_between(x, curve.low[some], curve.high[some], color=FIRST, alpha=0.18, linewidth=0, step="pre")
-        axes.plot(x, curve.risk[some], color=FIRST, linewidth=1.6, drawstyle="steps-pre", label="risk, 95% interval")
+        x = np.append(0.0, curve.coverage[some])
+        risk, low, high = (np.append(y[0], y[some]) for y in (curve.risk, curve.low, curve.high))
+        axes.fill_between(x, low, high, color=FIRST, alpha=0.18, linewidth=0, step="pre")
+        axes.plot(x, risk, color=FIRST, linewidth=1.6, drawstyle="steps-pre", label="risk, 95% interval")
         axes.axhline(
             curve.overall, color=SOFT, linewidth=1.2, linestyle=(0, (4, 2)), label=f"all answered: {curve.overall:.3f}"
         )
@@ -167,7 +168,7 @@ def risk_coverage(curve: RiskCurve, threshold: float | None) -> Html:
             label = f"threshold {threshold:.2f}: {point[1]:.3f}"
             axes.plot(*point, "o", color=SECOND, markersize=6, label=label)
         axes.set_xlim(0, 1)
-        axes.set_ylim(0, min(1.0, max(0.1, 1.25 * float(max(curve.high[some][len(x) // 4 :].max(), curve.overall)))))
+        axes.set_ylim(0, min(1.0, max(0.1, 1.25 * float(max(high[len(x) // 4 :].max(), curve.overall)))))
         axes.set_xlabel("coverage: share answered")
         axes.set_ylabel("risk: share of those wrong")
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=1)
@@ -279,7 +280,14 @@ def trend(points: Sequence[Point], measure: str) -> Html:
             x, y = [n for n, _ in at], [f.value for _, f in at]
             # all intervals as one path: a line with breaks
             spans = [v for _, f in at for v in (f.low, f.high, np.nan)]
-            axes.plot(np.repeat(x, 3), spans, color=color, linewidth=0.4 * size, alpha=0.45, solid_capstyle="butt")
+            axes.plot(
+                np.repeat(x, 3),
+                spans,
+                color=color,
+                linewidth=0.4 * size,
+                alpha=0.45 if size > 2 else 0.2,
+                solid_capstyle="butt",
+            )
             line = "-" if standing == "same" else "none"
             axes.plot(
                 x, y, color=color, linestyle=line, linewidth=1, marker=marker, markersize=size,
