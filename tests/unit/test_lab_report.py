@@ -301,8 +301,11 @@ def test_a_run_from_before_gold_words_were_kept_is_still_read(tmp_path: Path) ->
     assert read(tmp_path / "run.json").trials[0].answers == ("x",)
     for name in ("answers", "quotes"):
         del body["trials"][0][name]
+    for found in body["trials"][0]["ranking"]:
+        del found["opening"]
     (tmp_path / "old.json").write_text(json.dumps(body))
     assert asdict(read(tmp_path / "old.json").trials[0]) == asdict(trial())
+    assert read(tmp_path / "old.json").fingerprint == body["fingerprint"]
     del body["trials"][0]["question"]
     (tmp_path / "bad.json").write_text(json.dumps(body))
     with pytest.raises(DatasetError, match="lacks something"):

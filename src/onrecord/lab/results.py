@@ -69,8 +69,8 @@ class Run:
 
     @property
     def fingerprint(self) -> str:
-        """Twelve hex digits over all that was found and said; timings left out."""
-        told = [{**asdict(t), "timings_ms": None} for t in self.trials]
+        """Twelve hex digits over all that was found and said; timings and what is only there to be read left out."""
+        told = [_told(trial) for trial in self.trials]
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
 
     @property
@@ -81,6 +81,13 @@ class Run:
     def name(self) -> str:
         moment = self.stamp.created[:19].replace("-", "").replace(":", "")
         return f"{moment}-{self.stamp.dataset}-{self.fingerprint[:6]}"
+
+
+def _told(trial: Trial) -> dict[str, Any]:
+    raw = {**asdict(trial), "timings_ms": None}
+    for found in raw["ranking"]:
+        del found["opening"]
+    return {name: value for name, value in raw.items() if name not in ("answers", "quotes")}
 
 
 async def measure(dataset: Dataset, bench: Bench, tell: Callable[[int], None], resamples: int = RESAMPLES) -> Run:
