@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ settings.load_profile("repeatable")
 
 _LACKING = {
     "models": (weights.present, "the embedding model's weights are not here: run `onrecord models pull`"),
+    "browser": (lambda: shutil.which("chromium") is not None, "there is no chromium: install Debian's package of it"),
     "data": (DATA.is_dir, f"there are no data sets in {DATA}"),
 }
 

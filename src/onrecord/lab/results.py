@@ -6,7 +6,8 @@ import dataclasses
 import hashlib
 import json
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,6 +51,15 @@ class Stamp:
 
 
 @dataclass(frozen=True, slots=True)
+class Head:
+    """A run without its questions."""
+
+    fingerprint: str
+    stamp: Stamp
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """`table` holds the figures by slice, the first of which is `all`."""
 
@@ -59,14 +69,25 @@ class Run:
 
     @property
     def fingerprint(self) -> str:
-        """Twelve hex digits over all that was found and said; timings left out."""
-        told = [{**asdict(t), "timings_ms": None} for t in self.trials]
+        """Twelve hex digits over all that was found and said; timings and what is only there to be read left out."""
+        told = [_told(trial) for trial in self.trials]
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
+
+    @property
+    def head(self) -> Head:
+        return Head(self.fingerprint, self.stamp, self.table)
 
     @property
     def name(self) -> str:
         moment = self.stamp.created[:19].replace("-", "").replace(":", "")
         return f"{moment}-{self.stamp.dataset}-{self.fingerprint[:6]}"
+
+
+def _told(trial: Trial) -> dict[str, Any]:
+    raw = {**asdict(trial), "timings_ms": None}
+    for found in raw["ranking"]:
+        del found["opening"]
+    return {name: value for name, value in raw.items() if name not in ("answers", "quotes")}
 
 
 async def measure(dataset: Dataset, bench: Bench, tell: Callable[[int], None], resamples: int = RESAMPLES) -> Run:
@@ -161,17 +182,50 @@ def save(run: Run, path: Path) -> None:
 
 def read(path: Path) -> Run:
     """A run that `save` wrote. Raises DatasetError for anything else."""
-    try:
+    with _reading(path):
         body = json.loads(path.read_text(encoding="utf-8"))
-        if body["format"] != FORMAT:
-            raise ValueError(f"its format is {body['format']}, not {FORMAT}")
-        raw = body["stamp"]
-        stamp = Stamp(**{**raw, "rejected": tuple(raw["rejected"])})
-        rows = {name: {m: _estimate(e) for m, e in row.items()} for name, row in body["measures"].items()}
-        return Run(stamp, rows, tuple(map(_trial, body["trials"])))
+        head = _head(body)
+        return Run(head.stamp, head.table, tuple(map(_trial, body["trials"])))
+
+
+def glance(path: Path) -> Head:
+    """What a run that `save` wrote begins with; its questions, nearly all of the file, are not read.
+
+    Raises DatasetError for anything else.
+    """
+    with _reading(path), path.open(encoding="utf-8") as file:
+        text = ""
+        while _TRIALS not in text:
+            if not (more := file.read(_PIECE)) or len(text) > _HEAD_CAP:
+                raise ValueError("it has no questions")
+            text += more
+        return _head(json.loads(text[: text.index(_TRIALS)] + "}"))
+
+
+# No string of a JSON document holds these characters: a quotation mark within one is escaped.
+_TRIALS = ', "trials": ['
+_PIECE = 64 * 1024
+_HEAD_CAP = 8 * 1024 * 1024
+
+
+def _head(body: Mapping[str, Any]) -> Head:
+    if body["format"] != FORMAT:
+        raise ValueError(f"its format is {body['format']}, not {FORMAT}")
+    raw = body["stamp"]
+    stamp = Stamp(**{**raw, "rejected": tuple(raw["rejected"])})
+    rows = {name: {m: _estimate(e) for m, e in row.items()} for name, row in body["measures"].items()}
+    if OVERALL not in rows:
+        raise ValueError("it has no figures")
+    return Head(str(body["fingerprint"]), stamp, rows)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise DatasetError(f"{path} can't be read: {error.strerror}.", "Name a file that eval run wrote.") from error
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DatasetError(f"{path} is no run: {error}.", "Name a file that eval run wrote.") from error
 
 
@@ -180,10 +234,12 @@ def _estimate(raw: Mapping[str, Any]) -> Estimate:
 
 
 def _trial(raw: Mapping[str, Any]) -> Trial:
-    known = {f.name for f in dataclasses.fields(Trial)}
-    if raw.keys() | {"parts"} != known:  # runs of before have no parts
+    # a run of an earlier day lacks what was added since
+    fields = {f.name: f.default is dataclasses.MISSING for f in dataclasses.fields(Trial)}
+    if not {name for name, needed in fields.items() if needed} <= raw.keys() <= fields.keys():
         raise ValueError("a question of it lacks something")
     ranking = tuple(Found(**found) for found in raw["ranking"])
     cited = tuple(Cited(**cited) for cited in raw["cited"])
     parts = tuple(PartTrial(**part) for part in raw.get("parts", ()))
-    return Trial(**{**raw, "ranking": ranking, "cited": cited, "parts": parts})
+    told = {name: tuple(raw.get(name, ())) for name in ("answers", "quotes")}
+    return Trial(**{**raw, **told, "ranking": ranking, "cited": cited, "parts": parts})

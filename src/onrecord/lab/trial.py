@@ -19,19 +19,24 @@ DEPTH = 100  # passages looked at for the ranking of documents
 KEPT = 20  # documents of it that are kept
 NOT_ASKED = "not_asked"
 NEAR = 5  # the best passages, among which evidence is looked for
+OPENING = 240  # characters of a passage that are kept
 
 Tell = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A document in the ranking of a question, where its best passage decides; `signals` are those of the first few."""
+    """A document in the ranking of a question, where its best passage decides.
+
+    `signals` and the `opening` words of that passage are kept of the first few.
+    """
 
     document: str
     score: float
     start: int
     end: int
     signals: Mapping[str, float]
+    opening: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,8 @@ class Trial:
     question is asked once more without a threshold. None: no answer could be given at all. `evidence` is the share of
     gold spans among the best passages, `overlap` whether a citation shares characters with one, `match` whether a
     gold answer stands in the answer; each None where there is no such truth. `grounded` is the share of claims whose
-    citations are the very words of the stored version. `parts` tell what would be said under any threshold.
+    citations are the very words of the stored version. `parts` tell what would be said under any threshold. `answers`
+    and `quotes` are the dataset's gold.
     """
 
     id: str
@@ -88,6 +94,8 @@ class Trial:
     signals: Mapping[str, float]
     timings_ms: Mapping[str, float]
     parts: tuple[PartTrial, ...] = ()
+    answers: tuple[str, ...] = ()
+    quotes: tuple[str, ...] = ()
 
     @property
     def answered(self) -> bool:
@@ -194,6 +202,8 @@ def _judged(
             )
             for support in whole.evidence.supports
         ),
+        answers=question.answers,
+        quotes=tuple(gold.quote for gold in question.evidence),
     )
 
 
@@ -201,9 +211,14 @@ def _documents(ranking: Ranking, truth: Truth) -> tuple[Found, ...]:
     best: dict[str, Found] = {}
     for hit in ranking:
         uri, span = hit.chunk.document.uri, hit.chunk.span
-        signals = hit.signals if len(best) < NEAR else {}
-        best.setdefault(uri, Found(truth.name(uri), hit.score, span.start, span.end, signals))
+        signals, opening = (hit.signals, _opening(hit.chunk.text)) if len(best) < NEAR else ({}, "")
+        best.setdefault(uri, Found(truth.name(uri), hit.score, span.start, span.end, signals, opening))
     return tuple(best.values())[:KEPT]
+
+
+def _opening(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= OPENING else words[: OPENING - 1] + "…"
 
 
 def _near(ranking: Ranking, gold: Sequence[GoldSpan]) -> float:

@@ -14,6 +14,7 @@ from onrecord.apps import codes
 from onrecord.apps.commands.shared import Groups, group, need_command, session
 from onrecord.apps.progress import bar, questions
 from onrecord.apps.session import Session
+from onrecord.apps.terminal import name, short
 from onrecord.errors import UsageError
 
 if TYPE_CHECKING:
@@ -226,3 +227,57 @@ def calibrate(
         promises.show(this.out, found, dry_run)
     if found.proof is None:
         raise typer.Exit(codes.FAILED)
+
+
+# ---------------------------------------------------------------- a page on a run
+
+
+@app.command("report", epilog="Example: onrecord eval report latest --out report.html")
+def report(
+    ctx: typer.Context,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RUN]...",
+            help="A run: its file, or the beginning of its name. Default: the latest. "
+            "Of several the last one is reported on, and the trend is over just those.",
+        ),
+    ] = None,
+    runs: Runs = None,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page to write.")] = Path("report.html"),
+) -> None:
+    """Write one HTML page on a run.
+
+    Weak spots, all figures, pictures, the trend over all runs of its dataset, and the worst questions with their why.
+    """
+    if find_spec("matplotlib") is None:
+        raise UsageError("The lab's libraries are not installed.", 'Install them: pip install "onrecord[lab]"')
+    from onrecord.lab.report import page, trend
+    from onrecord.lab.runs import LATEST, find
+
+    this, folder = session(ctx), runs_folder(runs)
+    found = [find(folder, name) for name in names or (LATEST,)]
+    run = trend.latest(found)
+    alone = len(found) == 1
+    past = trend.history(folder, run.stamp.dataset) if alone else trend.History(tuple(r.head for r in found))
+    text = page(run, past.heads)
+    size = _written(text, out)
+    for path in past.unread:
+        this.err.print(f"{short(str(path))} is no run and is left out of the trend.", style="yellow")
+    told = {"report": str(out), "run": run.name, "fingerprint": run.fingerprint, "runs": len(past.heads), "bytes": size}
+    if not this.put({**told, "unread": [str(path) for path in past.unread]}):
+        this.out.print(f"{short(str(out))}: run {name(run.name)}, {size / 1024:,.0f} KB.")
+
+
+def _written(text: str, out: Path) -> int:
+    """How many bytes the file holds. It is there whole or as it was."""
+    data = text.encode()
+    part = out.with_name(out.name + ".part")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(data)
+        part.replace(out)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise UsageError(f"{out} can't be written: {error.strerror}.", "Name another file with --out.") from error
+    return len(data)
