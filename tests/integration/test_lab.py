@@ -113,7 +113,7 @@ def test_of_a_quote_that_stands_twice_the_offsets_decide_and_else_the_first_coun
     [
         ("\ufeffFirst.\r\nThe key is 7.\r\n".encode(), "c.txt"),
         ("First.\nThe key is 7.\n".encode("utf-16"), "c.md"),
-        ("Größe.\nThe key is 7.\n".encode("cp1252"), "c.txt"),
+        ("Größe und Maß sind wichtig.\nThe key is 7.\n".encode("cp1252"), "c.txt"),
         (b"<p>caf\xe9</p><p>The key is 7.</p>", "c.html"),
     ],
 )
