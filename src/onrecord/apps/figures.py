@@ -16,6 +16,7 @@ from onrecord.lab.measures import MEASURES, Gap
 from onrecord.lab.results import OVERALL
 
 if TYPE_CHECKING:
+    from onrecord.lab.claims import ClaimSet, Report
     from onrecord.lab.corpus import Diagnosis
     from onrecord.lab.results import Estimate, Run
 
@@ -72,6 +73,18 @@ def corpus(out: Console, found: Diagnosis) -> None:
         out.print(Text(f"{row[0]:{width}}  {row[1]:>7}  {''.join(row[2:])}".rstrip()))
     for problem in found.problems:
         out.print(Text(problem, style="bold red"))
+
+
+def claims(out: Console, given: ClaimSet, found: Report) -> None:
+    out.print(Text(f"{name(given.name)} {given.digest} · {found.claims:,} claims", style="bold"))
+    out.print()
+    counts = [[label, *map(str, row.values())] for label, row in found.confusion.items()]
+    columns(out, [["", *(f"said {said}" for said in found.confusion)], *counts])
+    out.print()
+    rows = [["measure", "", "95% interval", "n"]]
+    for key, figure in found.figures.items():
+        rows.append([key, f"{figure.value:.3f}", f"{figure.low:.3f} – {figure.high:.3f}", f"{figure.n:,}"])
+    columns(out, rows)
 
 
 def columns(out: Console, rows: Sequence[Sequence[str]]) -> None:

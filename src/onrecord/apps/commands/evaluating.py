@@ -229,6 +229,29 @@ def calibrate(
         raise typer.Exit(codes.FAILED)
 
 
+@app.command("verify", epilog="Example: onrecord eval verify --dataset my-claims")
+def verify(ctx: typer.Context, dataset: Data) -> None:
+    """Hold claims against their documents: supported, contradicted or neutral.
+
+    DIR has claims.jsonl: {"claim", "doc" or "source_text", "label", "evidence"} on each line.
+    """
+    import anyio
+
+    from onrecord.apps import figures
+    from onrecord.lab.claims import Report, judge, load
+
+    this = session(ctx)
+    given = load(dataset)
+
+    async def held() -> Report:
+        with questions(this, len(given.claims)) as tell:
+            return await judge(given, policy_of(None), tell)
+
+    found = anyio.run(held)
+    if not this.put({"dataset": given.name, "dataset_hash": given.digest, **asdict(found)}):
+        figures.claims(this.out, given, found)
+
+
 # ---------------------------------------------------------------- a page on a run
 
 
