@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onrecord.errors import RejectedInput
 from onrecord.parse import parse
 from onrecord.parse.markdown import markdown
-from onrecord.spans import encode, place, view
+from onrecord.spans import codec, encode, place, view
 from onrecord.types import Parsed, Span
 
 REASONS = {"empty", "binary", "encoding", "unsupported", "no_text"}
@@ -41,7 +41,8 @@ def check(data: bytes, name: str) -> Parsed | None:
         assert (section.parts == ()) == (section.kind in ("prose", "heading"))
         assert all(isinstance(heading, str) for heading in section.path)
     if p.runs:
-        source = data.decode("utf-8-sig")
+        name, mark = codec(p.encoding)
+        source = data[len(mark) :].decode(name)
         _sound([run.text for run in p.runs], Span(0, size))
         _sound([run.source for run in p.runs], Span(0, len(source)))
         for run in p.runs:
@@ -73,6 +74,7 @@ MARKDOWN = st.lists(
                 "|"
             ),
             *"<span style='display:none'>|+++|title: x|$|:|!|\"|\ue000|\ufeff".split("|"),
+            *["- [ ] ", "[x] ", "☐ ", "> " * 41, "- " * 21, "  " * 21 + "- ", ">" * 39 + "1. "],
             *["|", "| ", " | ", "|-", "\\|", "|---|---|\n", "\n| a | b |\n|---|---|\n"],
         ]
     ),
@@ -114,6 +116,7 @@ HTML = st.lists(
             *"&#65;|&#0;|&notit;|&lt|a|b c|word | |  |\n|\r\n|\r|\t|é|漢|\x0c|\x1f|<x-y>|<textarea>|</textarea>".split(
                 "|"
             ),
+            *["<style>.a{display:none}</style>", "<style>div p{display:none", "<p class=a>", "<input type=checkbox>"],
             *"<select><option>|</select>|<details>|<summary>|<img alt=x>|/>|<br/>".split("|"),
         ]
     ),

@@ -188,6 +188,7 @@ def test_declared_encodings() -> None:
         (b"\x89PNG\r\n\x1a\nabc", "a.html", "binary"),
         (b"\x7fELFabc", "a", "binary"),
         (b"text\0text", "a.txt", "binary"),
+        (b"000\0", "a.txt", "binary"),
         ("服务器必须重启。\n".encode("utf-16-le"), "a.txt", "binary"),
         ("plain".encode("utf-16-le")[:-1], "a.txt", "binary"),
         ("plain".encode("utf-32-le"), "a.txt", "binary"),

@@ -23,7 +23,7 @@ _MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
 )
 _CONTROL = bytes({*range(1, 9), 14, 15, *range(16, 27), 28, 29, 30, 31, 127})  # without tab, line ends, FF, ESC
 _CONTROL_SHARE = 0.03
-_NUL_SHARE = 0.2
+_NUL_SHARE = 0.7
 _SAMPLE = 1 << 18
 _WEST = "cp1252"
 _MESS = 0.1

@@ -122,7 +122,9 @@ def _table(even: str, token: Token, env: dict[str, Any], tags: list[Range]) -> L
     for start, end in rows:
         for cell in _cells(even, start, end, bars):
             pieces.extend(_inline(cell, env, tags))
-    return Leaf("table", *_trimmed(even, token.meta["span"]), pieces, rows, 1, bars=bars)
+    # control characters may stand in a row alone, which is white space to us and a cell to Markdown
+    held = [(start, end) for start, end in rows if start < end]
+    return Leaf("table", *_trimmed(even, token.meta["span"]), pieces, held, int(rows[:1] == held[:1]), bars=bars)
 
 
 def _cells(even: str, start: int, end: int, bars: list[int]) -> Iterator[Cut]:
