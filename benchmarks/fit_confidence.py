@@ -81,6 +81,7 @@ def judge_rows(folder: pathlib.Path, model: MiniLM) -> list[dict[str, Any]]:
 def pair_row(
     row: dict[str, Any], source: str, model: MiniLM, counts: collections.Counter[str], size: int
 ) -> dict[str, Any]:
+    policy = Policy().weighing
     text = row["passage"]
     parsed = Parsed(text, "", "text/plain", "utf-8", (Section((), Span(0, len(text)), "prose"),))
     (cut, *_) = chunking.cut(parsed, Chunking(content=10_000), model.count)
@@ -101,10 +102,10 @@ def pair_row(
     passage = Passage("S1", piece, 1.0, {"cosine": cosine})
     tokens = fold.tokens(row["question"])
     question = Question.of(tokens, lambda term: counts[term], size)
-    shown = [digest(passage, units_of(piece), question)]
+    shown = [digest(passage, units_of(piece), question, policy.digest_words)]
     meanings, vectors = encode(model, [(row["question"], question)], shown)
-    weighed = weigh(question, demand(row["question"], tokens), meanings[0], [passage], shown, vectors)
-    missing = unsupported(question, meanings[0], [passage], vectors)
+    weighed = weigh(question, demand(row["question"], tokens), meanings[0], [passage], shown, vectors, policy)
+    missing = unsupported(question, meanings[0], [passage], vectors, policy)
     gold = [
         bool(row["answerable"] and w.unit.span.start < row["end"] and w.unit.span.end > row["start"]) for w in weighed
     ]

@@ -216,7 +216,7 @@ class AsyncEngine:
         return Stages(
             plan=split,
             gather=self.gather,
-            answer=Extract(grounding),
+            answer=Extract(self.policy.drafting, grounding.threshold),
             verify=verify,
             review=partial(review, policy=grounding),
             place=self._placer(query.scope),

@@ -46,7 +46,9 @@ class Limits:
 class Retrieval:
     """`pool` candidates an engine, fused by RRF with `rrf_k` (Cormack et al. 2009).
 
-    The reranker scores `rerank` of them, and more where more are wanted; 0 leaves them in fused order.
+    The reranker scores `rerank` of them, and more where more are wanted; 0 leaves them in fused order. In BM25 a part
+    of a compound counts `compound_part` of the whole: "rds" of RDS-4471 stands all over its runbook. `passages` are
+    kept a part of the question, for `shares` parts at most.
     """
 
     mode: Mode = "hybrid"
@@ -54,6 +56,8 @@ class Retrieval:
     rrf_k: int = 60
     rerank: int = 30
     passages: int = 8
+    compound_part: float = 0.4
+    shares: int = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +77,58 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True)
+class Features:
+    """How two of the reranker's features are made.
+
+    Density is 1 - exp(-`density_rise` * occurrences / length). Words at most `phrase_gap` terms apart are neighbours.
+    """
+
+    density_rise: float = 20.0
+    phrase_gap: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """How units are weighed against a part of the question.
+
+    The encoder reads `digest_words` of a passage, about 250 tokens. A cosine up to `semantic_floor` counts as none:
+    a word without any support shows about 0.3 to the nearest token of an unrelated text. A word that comes nowhere
+    nearer than `supported` is one without support. A unit of `brief_words` is half as brief as one of none.
+    """
+
+    digest_words: int = 150
+    semantic_floor: float = 0.35
+    supported: float = 0.6
+    brief_words: float = 20.0
+    candidates: int = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Drafting:
+    """Which units the extractive answerer drafts together.
+
+    A unit joins the best one if it is at least `least` as likely an answer, and either `adds` this much of the
+    question's words or is `nearly` as likely and of the same passage. A label has up to `label_words`. Up to
+    `following` items follow what announces them, also past a gap of `list_gap` characters between two passages.
+    """
+
+    claims: int = 3
+    least: float = 0.5
+    nearly: float = 0.8
+    adds: float = 0.25
+    label_words: int = 3
+    following: int = 8
+    list_gap: int = 8
+
+
+@dataclass(frozen=True, slots=True)
 class Grounding:
-    """When to answer, and with how much."""
+    """When to answer; a refusal shows the `nearest` passages and names up to `named` missing things."""
 
     threshold: float = 0.5
     guard_passages: int = 4
-    claims: int = 3
+    nearest: int = 3
+    named: int = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +137,9 @@ class Policy:
     chunking: Chunking = Chunking()
     retrieval: Retrieval = Retrieval()
     ranking: Ranking = Ranking()
+    features: Features = Features()
+    weighing: Weighing = Weighing()
+    drafting: Drafting = Drafting()
     grounding: Grounding = Grounding()
 
     @property

@@ -309,10 +309,13 @@ class Dropped:
     why: str
 
 
+Status = Literal["covered", "declined", "missed"]
+
+
 @dataclass(frozen=True, slots=True)
 class PartStatus:
     text: str
-    status: Literal["covered", "declined", "missed"]
+    status: Status
 
 
 @dataclass(frozen=True, slots=True)

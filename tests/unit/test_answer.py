@@ -20,7 +20,7 @@ from onrecord.answer.verify import claim, locate, verify
 from onrecord.answer.weigh import digest, weigh
 from onrecord.chunk import cut
 from onrecord.parse import parse
-from onrecord.policy import Grounding, Policy
+from onrecord.policy import Drafting, Grounding, Policy, Weighing
 from onrecord.retrieve.decompose import plan
 from onrecord.retrieve.rank import Question
 from onrecord.types import (
@@ -231,7 +231,9 @@ def test_a_table_row_is_said_with_its_column_names_and_quotes_row_and_header() -
 
 def test_a_unit_that_ends_in_a_colon_brings_what_it_announces() -> None:
     announcing = next(u for u in units_of(PROSE) if u.text.endswith(":"))
-    said = [said.span.of(RUNBOOK) for said in with_followers(EVIDENCE.passages[0], announcing.span, EVIDENCE)]
+    said = [
+        said.span.of(RUNBOOK) for said in with_followers(EVIDENCE.passages[0], announcing.span, EVIDENCE, Drafting())
+    ]
     assert said[0] == "Fix it in this order:"
     assert any("SHOW POOLS" in text for text in said)
     assert any("oldest transaction" in text for text in said)
@@ -253,7 +255,7 @@ def test_the_extractive_answerer_says_the_best_unit_of_each_strong_part_in_readi
 
     async def said() -> list[Draft]:
         question = Plan(Query("?"), (strong, weak))
-        return [d async for d in Extract(Grounding(threshold=0.5))(question, evidence)]
+        return [d async for d in Extract(Drafting(), 0.5)(question, evidence)]
 
     assert [d.text for d in asyncio.run(said())] == [first.text, second.text]
 
@@ -355,13 +357,13 @@ def test_one_strong_part_is_enough_to_begin_and_the_review_says_what_stays_open(
     said = [claim(made, locate(made, EVIDENCE, lambda *_: None), Verdict("supported", 1.0, "test"))]
     seen = asyncio.run(review(question, evidence, said, Grounding(threshold=0.5)))
     assert [part.status for part in seen.parts] == ["covered", "declined"]
-    assert isinstance(guard.after(question, evidence, said, seen), Answer)
+    assert isinstance(guard.after(question, evidence, said, seen, Grounding()), Answer)
 
 
 def test_nothing_verified_is_refused() -> None:
     question = plan_of("What?")
     seen = asyncio.run(review(question, EVIDENCE, [], Grounding()))
-    refusal = guard.after(question, EVIDENCE, [], seen)
+    refusal = guard.after(question, EVIDENCE, [], seen, Grounding())
     assert isinstance(refusal, Refusal)
     assert refusal.reason == "nothing_verified"
 
@@ -392,8 +394,8 @@ def test_the_unit_that_answers_weighs_most_by_words_alone() -> None:
     text = "What does RDS-4471 mean?"
     tokens = fold.tokens(text)
     question = Question.of(tokens, lambda _: 1, 100)
-    shown = [digest(p, units_of(p.chunk), question) for p in EVIDENCE.passages]
-    weighed = weigh(question, demand(text), None, EVIDENCE.passages, shown, None)
+    shown = [digest(p, units_of(p.chunk), question, 150) for p in EVIDENCE.passages]
+    weighed = weigh(question, demand(text), None, EVIDENCE.passages, shown, None, Weighing())
     best = max(weighed, key=lambda w: shipped().unit(w.signals))
     assert best.unit.text.startswith("What it means. RDS-4471 means")
     for w in weighed:
@@ -404,10 +406,10 @@ def test_the_unit_that_answers_weighs_most_by_words_alone() -> None:
 def test_pooling_takes_the_parts_in_turn_and_each_chunk_once() -> None:
     one = tuple(Hit(replace(PROSE, id=n), 1.0, {}) for n in (1, 2, 3))
     other = tuple(Hit(replace(PROSE, id=n), 1.0, {}) for n in (2, 4))
-    passages = pool([one, other], 4)
+    passages = pool([one, other], 4, 3)
     assert [p.chunk.id for p in passages] == [1, 2, 4, 3]
     assert [p.label for p in passages] == ["S1", "S2", "S3", "S4"]
-    assert pool([], 4) == ()
+    assert pool([], 4, 3) == ()
 
 
 # ---------------------------------------------------------------- the main path

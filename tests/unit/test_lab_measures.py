@@ -118,3 +118,11 @@ def test_slices_are_those_of_the_kinds() -> None:
     assert list(table) == ["all", "x", "y"]
     assert [table[s]["hit@1"].value for s in table] == [pytest.approx(2 / 3), 1.0, 0.5]  # type: ignore[union-attr]
     assert list(run([trial("a"), trial("b")]).table) == ["all"]
+
+
+def test_ids_may_hold_any_character() -> None:
+    odd = ["a\0b", "\ud800", "naïve 東京", "", " ", "x\n1 2", "%s"]
+    trials = [
+        trial(i, relevant={f"gold{i}": 1}, ranking=(replace(trial().ranking[0], document=f"gold{i}"),)) for i in odd
+    ]
+    assert value("hit@1", *trials) == 1.0

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onrecord import fold
+from onrecord.policy import Features
 from onrecord.policy import Ranking as Weights
 from onrecord.ports import Words
 from onrecord.retrieve.rank import Question, features, positions, rank, stands
@@ -24,7 +25,7 @@ def asked(text: str, frequency: dict[str, int] | None = None, size: int = 100) -
 
 
 def feature(name: str, question: str, text: str, heading: str = "", frequency: dict[str, int] | None = None) -> float:
-    return features(asked(question, frequency), words(text, heading))[name]
+    return features(asked(question, frequency), words(text, heading), Features())[name]
 
 
 def test_coverage_counts_content_words_in_text_or_heading() -> None:
@@ -77,17 +78,17 @@ def test_a_compound_stands_where_its_parts_do_but_an_identifier_only_whole() -> 
 
 
 def test_a_question_of_stop_words_only_uses_them_all() -> None:
-    assert features(asked("what is it"), words("what it is"))["coverage"] == 1.0
-    assert [term for term, _ in weighted_terms(fold.tokens("what is it"))] == ["what", "is", "it"]
-    assert [term for term, _ in weighted_terms(fold.tokens("what is pool"))] == ["pool"]
+    assert features(asked("what is it"), words("what it is"), Features())["coverage"] == 1.0
+    assert [term for term, _ in weighted_terms(fold.tokens("what is it"), 0.4)] == ["what", "is", "it"]
+    assert [term for term, _ in weighted_terms(fold.tokens("what is pool"), 0.4)] == ["pool"]
 
 
 def test_a_question_without_words_has_no_features() -> None:
-    assert set(features(asked("?!"), words("text")).values()) == {0.0}
+    assert set(features(asked("?!"), words("text"), Features()).values()) == {0.0}
 
 
 def test_parts_of_a_compound_weigh_less_than_the_whole() -> None:
-    weights = dict(weighted_terms(fold.tokens("RDS-4471 rds")))
+    weights = dict(weighted_terms(fold.tokens("RDS-4471 rds"), 0.4))
     assert weights[fold.tokens("RDS-4471")[0].terms[0]] == 1.0
     assert weights["4471"] < 1.0
     assert weights["rds"] == 1.0, "it was asked for by itself, too"
@@ -100,7 +101,7 @@ questions = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=5).map(" 
 
 @given(questions, texts, texts, st.dictionaries(st.sampled_from(fold.terms(" ".join(VOCABULARY))), st.integers(0, 100)))
 def test_features_lie_between_0_and_1(question: str, text: str, heading: str, frequency: dict[str, int]) -> None:
-    found = features(asked(question, frequency), words(text, heading))
+    found = features(asked(question, frequency), words(text, heading), Features())
     assert found.keys() <= {*Weights.__dataclass_fields__}
     assert all(0.0 <= value <= 1.0 + 1e-9 for value in found.values())
 
@@ -118,10 +119,10 @@ def test_rank_is_a_weighted_sum_and_does_not_depend_on_the_order(question, chunk
     held = {n: words(text, heading) for n, (text, heading) in enumerate(chunks)}
     places = {n: {"rrf": 1 / (60 + n), **({"cosine": n / 7 - 0.2} if n % 2 else {})} for n in held}
     weights = Weights()
-    found = rank(asked(question), held, places, weights)
+    found = rank(asked(question), held, places, weights, Features())
     shuffled = list(places)
     random.shuffle(shuffled)
-    assert rank(asked(question), {n: held[n] for n in shuffled}, places, weights) == found
+    assert rank(asked(question), {n: held[n] for n in shuffled}, places, weights, Features()) == found
     assert [(-r.score, r.chunk) for r in found] == sorted((-r.score, r.chunk) for r in found)
     for ranked in found:
         weighted = [getattr(weights, name) * ranked.signals[name] for name in Weights.__dataclass_fields__]
@@ -136,4 +137,6 @@ def test_reciprocal_rank_fusion_is_the_sum_of_reciprocal_ranks() -> None:
 
 def test_a_document_that_was_replaced_ranks_below_its_equal() -> None:
     held = {1: words("pool size")._replace(outdated=True), 2: words("pool size")}
-    assert [r.chunk for r in rank(asked("pool size"), held, {n: {"rrf": 0.1} for n in held}, Weights())] == [2, 1]
+    assert [
+        r.chunk for r in rank(asked("pool size"), held, {n: {"rrf": 0.1} for n in held}, Weights(), Features())
+    ] == [2, 1]

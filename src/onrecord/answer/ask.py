@@ -121,7 +121,7 @@ async def ask(query: Query, stages: Stages, policy: Policy) -> AsyncGenerator[Ev
                     trail.dropped.append(Dropped(draft, why))
             review = await stages.review(plan, evidence, claims)
             yield Reviewed(review)
-            trail.outcome = guard.after(plan, evidence, claims, review)
+            trail.outcome = guard.after(plan, evidence, claims, review, policy.grounding)
     except BaseException as error:
         trail.error = type(error).__name__
         try:

@@ -16,8 +16,6 @@ from onrecord.ports import Index, Retriever, TokenEmbedder
 from onrecord.retrieve.rank import Question
 from onrecord.types import Candidate, Evidence, Hit, Part, Passage, Plan, Query, Ranking, Support
 
-_CANDIDATES = 12
-
 
 @dataclass(frozen=True, slots=True)
 class Gather:
@@ -30,13 +28,15 @@ class Gather:
     policy: Policy
 
     async def __call__(self, plan: Plan) -> Evidence:
-        k = self.policy.retrieval.passages
+        retrieval = self.policy.retrieval
+        k = retrieval.passages
         rankings = await asyncio.gather(*(self.retrieve(Query(part.text, plan.query.scope, k)) for part in plan.parts))
-        passages = pool(rankings, self.policy.retrieval.passages)
+        passages = pool(rankings, retrieval.passages, retrieval.shares)
         return await asyncio.to_thread(self.weigh, plan.parts, rankings, passages)
 
     def weigh(self, parts: Sequence[Part], rankings: Sequence[Ranking], passages: tuple[Passage, ...]) -> Evidence:
         """Units and support of each part, judged on the passages that its own search placed first."""
+        policy = self.policy.weighing
         asked = [self._asked(part) for part in parts]
         by_chunk = {p.chunk.id: p for p in passages}
         chosen = [
@@ -46,7 +46,7 @@ class Gather:
             for ranking in rankings
         ]
         digests = [
-            [digest(p, units_of(p.chunk), question) for p in group]
+            [digest(p, units_of(p.chunk), question, policy.digest_words) for p in group]
             for (_, question), group in zip(asked, chosen, strict=True)
         ]
         flat = [d for group in digests for d in group]
@@ -61,10 +61,10 @@ class Gather:
             mine = vectors[at : at + len(group)] if vectors is not None else None
             at += len(group)
             meaning = meanings[n] if meanings is not None else None
-            weighed = weigh(question, wish, meaning, group, digests[n], mine)
+            weighed = weigh(question, wish, meaning, group, digests[n], mine, policy)
             ranked = self._ranked(part, group, weighed)
-            missing = unsupported(question, meaning, group, mine)
-            candidates += ranked[:_CANDIDATES]
+            missing = unsupported(question, meaning, group, mine, policy)
+            candidates += ranked[: policy.candidates]
             supports.append(self._support(part, question, ranked, missing))
         return Evidence(passages, tuple(supports), tuple(candidates))
 
@@ -91,12 +91,12 @@ class Gather:
         return Support(part, self.confidence.support(signals), signals, words)
 
 
-def pool(rankings: Sequence[Ranking], most: int) -> tuple[Passage, ...]:
-    """The best hits of every part in turn, each chunk once, under labels S1, S2, ..."""
+def pool(rankings: Sequence[Ranking], most: int, shares: int) -> tuple[Passage, ...]:
+    """The best hits of every part in turn, each chunk once, under labels S1, S2, ...: `most` a part, for few parts."""
     best: dict[int, Hit] = {}
     for place in range(max((len(r) for r in rankings), default=0)):
         for ranking in rankings:
-            if place < len(ranking) and len(best) < most * min(len(rankings), 3):
+            if place < len(ranking) and len(best) < most * min(len(rankings), shares):
                 best.setdefault(ranking[place].chunk.id, ranking[place])
     return tuple(Passage(f"S{n}", hit.chunk, hit.score, hit.signals) for n, hit in enumerate(best.values(), 1))
 

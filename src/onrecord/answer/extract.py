@@ -13,30 +13,25 @@ from typing import NamedTuple
 from onrecord import fold
 from onrecord.answer.demand import demand
 from onrecord.answer.units import cells, read, units_of
-from onrecord.policy import Grounding
+from onrecord.policy import Drafting
 from onrecord.retrieve.rank import stands
 from onrecord.types import Candidate, Draft, Evidence, Part, Passage, Plan, Span
-
-# A unit joins the best one of its part if it is nearly as likely an answer or adds this much of the question's words.
-_NEARLY = 0.8
-_ADDS = 0.25
-_FOLLOWING = 8
-_LABEL_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Extract:
     """An Answerer."""
 
-    policy: Grounding
+    policy: Drafting
+    threshold: float
 
     async def __call__(self, plan: Plan, evidence: Evidence) -> AsyncIterator[Draft]:
         said: set[tuple[str, Span]] = set()
         for support in evidence.supports:
-            if support.confidence < self.policy.threshold:
+            if support.confidence < self.threshold:
                 continue
             mine = [c for c in evidence.candidates if c.part == support.part.number]
-            for label, spans in labelled(support.part, evidence) or self._choose(mine, evidence):
+            for label, spans in labelled(support.part, evidence, self.policy) or self._choose(mine, evidence):
                 passage = evidence.passage(label)
                 assert passage is not None
                 for span in spans:
@@ -55,24 +50,24 @@ class Extract:
         for candidate in chosen:
             passage = evidence.passage(candidate.label)
             assert passage is not None
-            for said in with_followers(passage, candidate.span, evidence):
+            for said in with_followers(passage, candidate.span, evidence, self.policy):
                 grouped.setdefault(said.label, set()).add(said.span)
         return [(label, sorted(grouped[label])) for label in order if label in grouped]
 
     def _joins(self, candidate: Candidate, chosen: Sequence[Candidate], evidence: Evidence) -> bool:
         best = chosen[0]
-        if candidate.score < 0.5 * best.score:
+        if candidate.score < self.policy.least * best.score:
             return False
         covered = max(c.signals["coverage"] for c in chosen)
-        adds = candidate.signals["coverage"] - covered >= _ADDS
+        adds = candidate.signals["coverage"] - covered >= self.policy.adds
         passage = evidence.passage(candidate.label)
         # the rows of a table are alike without being about the same thing
         alike = passage is not None and passage.chunk.kind == "table"
-        near = candidate.label == best.label and not alike and candidate.score >= _NEARLY * best.score
+        near = candidate.label == best.label and not alike and candidate.score >= self.policy.nearly * best.score
         return adds or near
 
 
-def labelled(part: Part, evidence: Evidence) -> list[tuple[str, list[Span]]]:
+def labelled(part: Part, evidence: Evidence, policy: Drafting) -> list[tuple[str, list[Span]]]:
     """For a "how do I ...": the steps under a label that the question names ("Fix."), where there is such a label.
 
     The passage must hold what the question names to the letter. Empty where nothing is labelled so.
@@ -86,8 +81,8 @@ def labelled(part: Part, evidence: Evidence) -> list[tuple[str, list[Span]]]:
             continue
         for unit in units_of(passage.chunk):
             said = [t.terms[0] for t in fold.tokens(unit.text) if not t.stop]
-            if said and len(unit.text.split()) <= _LABEL_WORDS and wanted.words.issuperset(said):
-                steps = with_followers(passage, unit.span, evidence)
+            if said and len(unit.text.split()) <= policy.label_words and wanted.words.issuperset(said):
+                steps = with_followers(passage, unit.span, evidence, policy)
                 if all(step.span != unit.span for step in steps):
                     return [(label, [s.span for s in group]) for label, group in groupby(steps, key=lambda s: s.label)]
     return []
@@ -98,7 +93,7 @@ class Said(NamedTuple):
     span: Span
 
 
-def with_followers(passage: Passage, span: Span, evidence: Evidence) -> list[Said]:
+def with_followers(passage: Passage, span: Span, evidence: Evidence, policy: Drafting) -> list[Said]:
     """The unit, and the steps or the code that it announces with a colon; a mere label ("Fix.") gives way to them.
 
     Steps that go on in the next passage of the section are followed there.
@@ -107,18 +102,22 @@ def with_followers(passage: Passage, span: Span, evidence: Evidence) -> list[Sai
     at = next((n for n, u in enumerate(units) if u.span == span), None)
     if at is None:
         return [Said(passage.label, span)]
-    label = len(units[at].text.split()) <= _LABEL_WORDS
+    label = len(units[at].text.split()) <= policy.label_words
     if not label and not units[at].text.endswith(":"):
         return [Said(passage.label, span)]
     followers = [Said(passage.label, u.span) for u in units[at + 1 :]]
     here: Passage | None = passage
-    while here is not None and (here := _next(here, evidence)) is not None and len(followers) < _FOLLOWING:
+    while (
+        here is not None
+        and (here := _next(here, evidence, policy.list_gap)) is not None
+        and len(followers) < policy.following
+    ):
         followers += [Said(here.label, u.span) for u in units_of(here.chunk)]
-    followers = followers[:_FOLLOWING]
+    followers = followers[: policy.following]
     return followers if label and followers else [Said(passage.label, span), *followers]
 
 
-def _next(passage: Passage, evidence: Evidence) -> Passage | None:
+def _next(passage: Passage, evidence: Evidence, gap: int) -> Passage | None:
     """The passage that goes on with the list of this one, if it was found too."""
     chunk = passage.chunk
     return next(
@@ -128,7 +127,7 @@ def _next(passage: Passage, evidence: Evidence) -> Passage | None:
             if p.chunk.version_id == chunk.version_id
             and p.chunk.section == chunk.section
             and p.chunk.kind == "list"
-            and 0 <= p.chunk.span.start - chunk.span.end <= 8
+            and 0 <= p.chunk.span.start - chunk.span.end <= gap
         ),
         None,
     )

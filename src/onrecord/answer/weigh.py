@@ -10,14 +10,10 @@ import numpy as np
 from onrecord import fold
 from onrecord.answer.demand import Demand
 from onrecord.answer.units import Unit
+from onrecord.policy import Weighing
 from onrecord.ports import Floats, TokenEmbedder, TokenVectors
 from onrecord.retrieve.rank import Question, stands
 from onrecord.types import Passage
-
-# What of a passage is put before the encoder, in words: it reads about 250 tokens.
-_DIGEST_WORDS = 150
-# A word without any support shows cosines of about 0.3 to the nearest token of an unrelated text.
-_SEMANTIC_FLOOR = 0.35
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +41,12 @@ class Meaning:
     words: Floats
 
 
-def digest(passage: Passage, units: Sequence[Unit], question: Question) -> Digest:
-    """The passage, or where it is too long its units that share most with the question, in reading order."""
+def digest(passage: Passage, units: Sequence[Unit], question: Question, words: int) -> Digest:
+    """The passage, or of one that is longer than so many `words` the units that share most with the question."""
     wanted = {token.terms[0]: weight for token, weight in zip(question.tokens, question.idf, strict=True)}
     worth = {u.number: sum(w for term, w in wanted.items() if term in u.terms) for u in units}
     chosen: list[Unit] = [u for u in units if u.head]
-    room = _DIGEST_WORDS - sum(len(u.text.split()) for u in chosen)
+    room = words - sum(len(u.text.split()) for u in chosen)
     for unit in sorted((u for u in units if not u.head), key=lambda u: (-worth[u.number], u.number)):
         size = len(unit.text.split())
         if size <= room or len(chosen) == 0:
@@ -81,6 +77,7 @@ def weigh(
     passages: Sequence[Passage],
     digests: Sequence[Digest],
     vectors: Sequence[TokenVectors] | None,
+    policy: Weighing,
 ) -> list[Weighed]:
     """Every unit of the digests (headers aside) with its signals.
 
@@ -110,7 +107,11 @@ def weigh(
         whole = around.union(passage.chunk.terms)
         lexical_whole = _standing(question.tokens, whole)
         exact = _standing(demand.exact, whole)
-        near = _nearness(meaning, vectors[n].vectors) if meaning is not None and vectors is not None else None
+        near = (
+            _nearness(meaning, vectors[n].vectors, policy.semantic_floor)
+            if meaning is not None and vectors is not None
+            else None
+        )
         nearest = np.maximum(lexical_whole, near.max(axis=1, initial=0.0)) if near is not None else lexical_whole
         for unit, start, end in shown.units:
             if unit.head:
@@ -148,7 +149,7 @@ def weigh(
                         "rank": 1.0 / (1 + n),
                         "dense": max(0.0, passage.signals.get("cosine", 0.0)),
                         "asks": float(unit.text.rstrip().endswith("?")),
-                        "brief": 1.0 / (1.0 + len(unit.text.split()) / 20.0),
+                        "brief": 1.0 / (1.0 + len(unit.text.split()) / policy.brief_words),
                     },
                 )
             )
@@ -156,7 +157,11 @@ def weigh(
 
 
 def unsupported(
-    question: Question, meaning: Meaning | None, passages: Sequence[Passage], vectors: Sequence[TokenVectors] | None
+    question: Question,
+    meaning: Meaning | None,
+    passages: Sequence[Passage],
+    vectors: Sequence[TokenVectors] | None,
+    policy: Weighing,
 ) -> tuple[int, ...]:
     """The numbers of the question's words that stand in no passage and come near to no token of one."""
     best = np.zeros(len(question.tokens), np.float32)
@@ -164,20 +169,21 @@ def unsupported(
         terms = frozenset(passage.chunk.heading_terms).union(passage.chunk.terms)
         best = np.maximum(best, _standing(question.tokens, terms))
         if meaning is not None and vectors is not None:
-            best = np.maximum(best, _nearness(meaning, vectors[n].vectors).max(axis=1, initial=0.0))
-    return tuple(int(i) for i in np.flatnonzero(best < 0.6))
+            near = _nearness(meaning, vectors[n].vectors, policy.semantic_floor)
+            best = np.maximum(best, near.max(axis=1, initial=0.0))
+    return tuple(int(i) for i in np.flatnonzero(best < policy.supported))
 
 
 def _standing(tokens: Sequence[fold.Token], terms: frozenset[str]) -> Floats:
     return np.array([stands(token, terms) for token in tokens], np.float32)
 
 
-def _nearness(meaning: Meaning, vectors: Floats) -> Floats:
-    """(words, tokens) cosines, spread so that the floor of unrelated texts is 0."""
+def _nearness(meaning: Meaning, vectors: Floats, floor: float) -> Floats:
+    """(words, tokens) cosines, spread so that the `floor` of unrelated texts is 0."""
     if not len(vectors) or not len(meaning.words):
         return np.zeros((len(meaning.words), len(vectors)), np.float32)
     cosines = meaning.words @ vectors.T
-    return np.asarray(np.clip((cosines - _SEMANTIC_FLOOR) / (1.0 - _SEMANTIC_FLOOR), 0.0, 1.0), np.float32)
+    return np.asarray(np.clip((cosines - floor) / (1.0 - floor), 0.0, 1.0), np.float32)
 
 
 def _meaning(question: Question, vectors: TokenVectors) -> Meaning:

@@ -35,7 +35,7 @@ _NEUTRAL = ("neutral", "not_mentioned", "not mentioned", "unsupported")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class LabelledClaim:
     """`evidence`: the words of the document that support or contradict it."""
 
     id: str
@@ -50,7 +50,7 @@ class Claim:
 class ClaimSet:
     name: str
     source: str
-    claims: tuple[Claim, ...]
+    claims: tuple[LabelledClaim, ...]
     rows: tuple[Row, ...]
     files: tuple[Source, ...]
     digest: str
@@ -88,7 +88,7 @@ def load(folder: Path) -> ClaimSet:
     rows = [_row(corpus, n, raw) for n, raw in jsonl(corpus, digest)] if corpus.is_file() else []
     files = () if rows else tuple(documents(folder))
     known = {row.id for row in rows} | {file.uri for file in files}
-    claims: list[Claim] = []
+    claims: list[LabelledClaim] = []
     for number, raw in jsonl(path, digest):
         claim = _claim(path, number, raw)
         if "source_text" in raw:
@@ -107,7 +107,7 @@ def _row(path: Path, number: int, raw: Mapping[str, object]) -> Row:
     return Row(name, field(path, number, raw, "title", str, ""), text)
 
 
-def _claim(path: Path, number: int, raw: Mapping[str, object]) -> Claim:
+def _claim(path: Path, number: int, raw: Mapping[str, object]) -> LabelledClaim:
     label = field(path, number, raw, "label", str)
     label = "neutral" if label in _NEUTRAL else label
     if label not in get_args(Label):
@@ -120,7 +120,7 @@ def _claim(path: Path, number: int, raw: Mapping[str, object]) -> Claim:
         spans = [gold.get(name) if isinstance(gold.get(name), int) else None for name in ("start", "end")]
         evidence.append(Gold(field(path, number, gold, "doc", str), field(path, number, gold, "quote", str), *spans))
     own = f"claim {number}" if "source_text" in raw else None
-    return Claim(
+    return LabelledClaim(
         id=field(path, number, raw, "id", str, str(number)),
         text=field(path, number, raw, "claim", str),
         document=own or field(path, number, raw, "doc", str),
@@ -186,7 +186,7 @@ async def _gold(engine: AsyncEngine, given: ClaimSet) -> Mapping[str, Sequence[G
     return resolve(Dataset(given.name, questions, given.source), stored)
 
 
-async def _judged(engine: AsyncEngine, claim: Claim, gold: Sequence[GoldSpan]) -> Judged:
+async def _judged(engine: AsyncEngine, claim: LabelledClaim, gold: Sequence[GoldSpan]) -> Judged:
     scope = _scope(claim.document)
     query = Query(claim.text, scope)
     evidence = await engine.gather(Plan(query, (Part(0, claim.text),)))

@@ -93,23 +93,33 @@ def figures(trials: Sequence[Trial]) -> dict[str, Figure]:
 
 
 def _retrieval(trials: Sequence[Trial]) -> dict[str, Figure]:
-    judged = [t for t in trials if t.answerable and any(t.relevant.values())]
+    judged = [n for n, t in enumerate(trials) if t.answerable and any(t.relevant.values())]
     columns: dict[str, Floats] = {name: np.full(len(trials), np.nan) for name in _RANKED}
     if judged:
-        at = {t.id: n for n, t in enumerate(trials)}
-        for t in judged:
-            for column in columns.values():
-                column[at[t.id]] = 0.0
+        for column in columns.values():
+            column[judged] = 0.0
         names = {str(measure): name for name, measure in _RANKED.items()}
-        qrels = {t.id: dict(t.relevant) for t in judged}
-        run = {t.id: {found.document: 1.0 / place for place, found in enumerate(t.ranking, 1)} for t in judged}
+        # numbers for ids: the library behind crashes on odd characters
+        number = _Numbers()
+        qrels = {str(n): {number[d]: grade for d, grade in trials[n].relevant.items()} for n in judged}
+        run = {
+            str(n): {number[found.document]: 1.0 / place for place, found in enumerate(trials[n].ranking, 1)}
+            for n in judged
+        }
         for value in ir_measures.iter_calc(list(_RANKED.values()), qrels, run):
-            columns[names[str(value.measure)]][at[value.query_id]] = value.value
+            columns[names[str(value.measure)]][int(value.query_id)] = value.value
     out: dict[str, Figure] = {
         name: _mean(column, "no question names a gold document") for name, column in columns.items()
     }
     out["evidence@5"] = _mean(_column(trials, lambda t: t.evidence), "no question has a gold quote")
     return out
+
+
+class _Numbers(dict[str, str]):
+    """A number, as text, for each name that it is asked for."""
+
+    def __missing__(self, name: str) -> str:
+        return self.setdefault(name, str(len(self)))
 
 
 def _grounding(trials: Sequence[Trial]) -> dict[str, Figure]:

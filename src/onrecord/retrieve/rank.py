@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from onrecord import fold
+from onrecord.policy import Features
 from onrecord.policy import Ranking as Weights
 from onrecord.ports import Words
 
@@ -48,7 +49,11 @@ class Ranked(NamedTuple):
 
 
 def rank(
-    question: Question, words: Mapping[int, Words], places: Mapping[int, Mapping[str, float]], weights: Weights
+    question: Question,
+    words: Mapping[int, Words],
+    places: Mapping[int, Mapping[str, float]],
+    weights: Weights,
+    made: Features,
 ) -> list[Ranked]:
     """The chunks by their weighted features, best first; `places` holds what the engines said of each."""
     best_rrf = max((p["rrf"] for p in places.values()), default=1.0)
@@ -59,14 +64,14 @@ def rank(
         signals = {
             "fused": place["rrf"] / best_rrf,
             "dense": min(1.0, max(0.0, place.get("cosine", 0.0))),
-            **features(question, said),
+            **features(question, said, made),
         }
         score = sum(weighted[name] * value for name, value in signals.items())
         out.append(Ranked(chunk, score, {**place, **signals}))
     return sorted(out, key=lambda r: (-r.score, r.chunk))
 
 
-def features(question: Question, words: Words) -> dict[str, float]:
+def features(question: Question, words: Words, made: Features) -> dict[str, float]:
     """How the question's words stand in a chunk, each in 0..1.
 
     coverage       share of the words that stand in the text or its headings
@@ -89,9 +94,9 @@ def features(question: Question, words: Words) -> dict[str, float]:
         "coverage": sum(found) / len(found),
         "idf_coverage": sum(w for w, f in zip(question.idf, found, strict=True) if f) / total,
         "proximity": _proximity([p for p in where if p]),
-        "phrase": _phrase(where),
+        "phrase": _phrase(where, made.phrase_gap),
         "heading": sum(w for w, h in zip(question.idf, in_heading, strict=True) if h) / total,
-        "density": _density(sum(len(p) for p in where), len(words.terms)),
+        "density": _density(sum(len(p) for p in where), len(words.terms), made.density_rise),
         "identifier": sum(found[n] for n in named) / len(named) if named else 0.0,
         "outdated": float(words.outdated),
     }
@@ -145,16 +150,16 @@ def _proximity(where: Sequence[Sequence[int]]) -> float:
     return len(where) / max(best, len(where))
 
 
-def _phrase(where: Sequence[Sequence[int]]) -> float:
-    """Neighbours in the question at most two terms apart in the text, in order (a compound takes several terms)."""
+def _phrase(where: Sequence[Sequence[int]], gap: int) -> float:
+    """Neighbours in the question at most `gap` terms apart in the text, in order (a compound takes several terms)."""
     if len(where) < 2:
         return float(bool(where and where[0]))
     joined = sum(
-        any(at + step in after for at in before for step in (1, 2))
+        any(at + step in after for at in before for step in range(1, gap + 1))
         for before, after in zip(where, map(frozenset, where[1:]), strict=False)
     )
     return joined / (len(where) - 1)
 
 
-def _density(occurrences: int, length: int) -> float:
-    return 1.0 - math.exp(-20.0 * occurrences / length) if length else 0.0
+def _density(occurrences: int, length: int, rise: float) -> float:
+    return 1.0 - math.exp(-rise * occurrences / length) if length else 0.0

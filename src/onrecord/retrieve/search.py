@@ -17,9 +17,6 @@ Scored = list[tuple[int, float]]
 
 _ENCODING = ThreadPoolExecutor(max_workers=8, thread_name_prefix="onrecord-encode")
 
-# A part of a compound says less than the whole: "rds" of RDS-4471 stands on every page of that runbook.
-_PART_WEIGHT = 0.4
-
 
 @dataclass(frozen=True, slots=True)
 class Search:
@@ -38,10 +35,12 @@ class Search:
             self.index.refresh()
         tokens = fold.tokens(query.text)
         question = Question.of(tokens, self.index.frequency, self.index.size)
-        mode, pool = self.policy.retrieval.mode, max(self.policy.retrieval.pool, query.k)
+        retrieval = self.policy.retrieval
+        mode, pool = retrieval.mode, max(retrieval.pool, query.k)
         # the encoder works outside the interpreter's lock, so the words are looked up meanwhile
         vector = _ENCODING.submit(self.embedder.embed, [query.text], "query") if mode != "lexical" else None
-        lexical = self.index.lexical(weighted_terms(tokens), query.scope, pool) if mode != "dense" else []
+        wanted = weighted_terms(tokens, retrieval.compound_part)
+        lexical = self.index.lexical(wanted, query.scope, pool) if mode != "dense" else []
         dense = self.index.dense(vector.result()[0], query.scope, pool) if vector is not None else []
         return self._ranked(query, question, lexical, dense)
 
@@ -62,17 +61,18 @@ class Search:
         }
         if not self.policy.retrieval.rerank:
             return tuple(Hit(found[c].chunk(), fused[c], signals) for c, signals in places.items())[: query.k]
-        ranked = rank(question, {chunk: found[chunk].words for chunk in places}, places, self.policy.ranking)
+        words = {chunk: found[chunk].words for chunk in places}
+        ranked = rank(question, words, places, self.policy.ranking, self.policy.features)
         return tuple(Hit(found[r.chunk].chunk(), r.score, r.signals) for r in ranked[: query.k])
 
 
-def weighted_terms(tokens: Sequence[fold.Token]) -> list[tuple[str, float]]:
-    """What is looked for: the content words, or every word where a question has no other."""
+def weighted_terms(tokens: Sequence[fold.Token], part: float) -> list[tuple[str, float]]:
+    """What is looked for: the content words, or every word where a question has no other; `part` is a part's weight."""
     chosen = [t for t in tokens if not t.stop] or list(tokens)
     weights: dict[str, float] = {}
     for token in chosen:
         for n, term in enumerate(token.terms):
-            weights[term] = max(weights.get(term, 0.0), 1.0 if n == 0 else _PART_WEIGHT)
+            weights[term] = max(weights.get(term, 0.0), 1.0 if n == 0 else part)
     return list(weights.items())
 
 
