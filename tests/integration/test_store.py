@@ -90,7 +90,7 @@ def test_a_store_that_must_be_there_is_not_made(tmp_path: Path) -> None:
 
 
 def test_places_where_no_file_can_be(tmp_path: Path) -> None:
-    assert "can't be used" in refused(f"sqlite:///{tmp_path}")
+    assert "is a folder" in refused(f"sqlite:///{tmp_path}")
     (tmp_path / "file").write_text("")
     assert "can't be made" in refused(f"sqlite:///{tmp_path}/file/kb.db")
     assert "too long" in refused(f"sqlite:///{tmp_path}/{'x' * 300}/kb.db")
