@@ -134,7 +134,7 @@ class Database:
                 raise StoreError(
                     f"The store {self.path} is read-only.", "Check the permissions of its folder."
                 ) from error
-            if self.path.is_dir():
+            if os.path.isdir(self.path):  # says no to names that are too long as well
                 raise StoreError(f"The store {self.path} is a folder.", "Name a file in it.") from error
             raise StoreError(f"The store {self.path} can't be used: {reason}.", "Check its path and rights.") from error
         except DatabaseError as error:
