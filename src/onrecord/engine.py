@@ -280,6 +280,7 @@ class AsyncEngine:
             "index": {"generation": self.index.generation, "chunks": self.index.size, "fresh": self.index.fresh()},
             "confidence": self.gather.confidence.name,
             "threshold": self.policy.grounding.threshold,
+            **_promise(self.gather.confidence, self.policy),
             "policy": self.policy.hash,
         }
 
@@ -423,6 +424,24 @@ def _promised(policy: Policy, confidence: Confidence) -> Policy:
     if confidence.threshold is None or policy.grounding.threshold != Grounding().threshold:
         return policy
     return policy.with_(grounding={"threshold": confidence.threshold})
+
+
+def _promise(confidence: Confidence, policy: Policy) -> Mapping[str, Any]:
+    """What was proved of a calibrated confidence, and whether it was under this policy and this threshold."""
+    made = confidence.promise
+    if made is None:
+        return {}
+    asked = policy.with_(grounding={"threshold": Grounding().threshold})
+    holds = made.policy == asked.hash and policy.grounding.threshold == confidence.threshold
+    return {
+        "promise": {
+            "risk": made.risk,
+            "confidence": made.confidence,
+            "dataset": f"{made.dataset} {made.dataset_hash}",
+            "made": made.created,
+            "holds": holds,
+        }
+    }
 
 
 async def _to_its_end(work: Coroutine[Any, Any, T], cancelled: Callable[[], object] = lambda: None) -> T:

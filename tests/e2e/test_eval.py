@@ -148,3 +148,17 @@ def test_a_calibrated_store_uses_it_and_says_so_until_it_is_reset(
 def test_calibrating_needs_something_to_calibrate_on(lab: Cli) -> None:
     assert lab("eval", "calibrate", "--risk", "0.1").code == 2
     assert "There is no run 'x'" in lab("eval", "calibrate", "--run", "x", "--runs", "runs").err
+
+
+@pytest.mark.models
+def test_a_store_of_another_embedding_model_is_not_calibrated(
+    lab: Cli, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = run(lab, small).json["run"]
+    monkeypatch.setenv("ONRECORD_STORE", str(lab.folder / "kb.db"))
+    monkeypatch.setenv("ONRECORD_EMBEDDER", "hash-test")
+    lab("ingest", small / "docs")
+    told = lab("eval", "calibrate", "--run", made, "--risk", "0.9")
+    assert told.code == 1
+    assert "Calibrate with the store's model" in told.err
+    assert lab("status").code == 0

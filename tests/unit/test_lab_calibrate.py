@@ -1,6 +1,8 @@
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from lab_trials import run, trial
@@ -10,7 +12,7 @@ from onrecord.answer.confidence import Confidence, Logistic, shipped
 from onrecord.errors import ModelError, UsageError
 from onrecord.lab.calibrate import Scored, calibrate, prove
 from onrecord.lab.results import Run
-from onrecord.lab.trial import PartTrial
+from onrecord.lab.trial import PartTrial, Trial
 
 SIGNALS = shipped().support.weights  # type: ignore[union-attr]
 
@@ -29,7 +31,11 @@ def questions(count: int, seed: int, sharp: float = 3.0) -> Run:
         right = drawn.random() < 1 / (1 + math.exp(-odds))
         part = PartTrial(0.5, dict.fromkeys(SIGNALS, 0.0) | {"unit": odds}, right)
         trials.append(trial(f"q{number}", relevant={f"d{number}": 1}, right=right, parts=(part,)))
-    return run(trials)
+    return measured(trials)
+
+
+def measured(trials: Sequence[Trial], **stamp: Any) -> Run:
+    return run(trials, models={"embedder": "e", "confidence": shipped().name}, **stamp)
 
 
 def asked(count: int, wrong_below: float = 0.5, seed: int = 0) -> list[Scored]:
@@ -124,8 +130,9 @@ def test_what_cannot_be_proved_is_said_with_what_could_be() -> None:
     assert found.proof is None
     assert found.needed == 217  # (1 - 0.02) ** 217 < 0.05 / 4
     assert found.lowest is not None
-    assert found.lowest > 0.02
-    assert calibrate(questions(120, seed=2, sharp=1.0), base(), risk=found.lowest).proof is not None
+    risk, proof = found.lowest
+    assert risk > 0.02
+    assert calibrate(questions(120, seed=2, sharp=1.0), base(), risk=risk).proof == proof
 
 
 @pytest.mark.parametrize(
@@ -140,7 +147,28 @@ def test_impossible_wishes(risk: float, level: float) -> None:
 def test_one_kind_of_answer_teaches_nothing(right: bool | None) -> None:
     part = PartTrial(0.5, dict.fromkeys(SIGNALS, 0.0), right)
     with pytest.raises(UsageError, match="answers to learn from"):
-        calibrate(run([trial(f"q{n}", parts=(part,)) for n in range(9)]), base(), 0.1)
+        calibrate(measured([trial(f"q{n}", parts=(part,)) for n in range(9)]), base(), 0.1)
+
+
+def test_a_run_with_other_signals_is_refused() -> None:
+    given = questions(300, seed=1)
+    other = replace(given, stamp=replace(given.stamp, models={"embedder": "e", "confidence": "calibrated"}))
+    with pytest.raises(UsageError, match="made with the confidence calibrated"):
+        calibrate(other, base(), 0.1)
+
+
+def test_a_run_of_an_earlier_version_says_nothing_of_its_parts() -> None:
+    with pytest.raises(UsageError, match="an earlier OnRecord made it"):
+        calibrate(measured([trial(parts=())]), base(), 0.1)
+
+
+def test_what_the_proof_leaves_open_is_said() -> None:
+    answerable = questions(300, seed=1)
+    assert [doubt[:28] for doubt in calibrate(answerable, base(), 0.2).doubts] == ["No question is unanswerable:"]
+    mixed = [*answerable.trials, trial("x", answerable=False, parts=(PartTrial(0.1, {}, None),))]
+    assert calibrate(measured(mixed), base(), 0.2).doubts == ()
+    seen = measured(mixed, dataset="handbook")
+    assert "was fitted on questions of handbook" in calibrate(seen, base(), 0.2).doubts[0]
 
 
 # ---------------------------------------------------------------- the artefact

@@ -51,7 +51,7 @@ class Promise:
 
     At most a share `risk` of the answers is wrong, said with `confidence`: of `tested` questions `answered` were
     answered at the threshold, `wrong` of them wrongly. `policy` is the hash of the policy that they were asked under,
-    but for its threshold; `made_of` names the confidence that was calibrated.
+    before that threshold; `made_of` names the confidence that was calibrated.
     """
 
     risk: float

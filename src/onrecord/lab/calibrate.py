@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -54,8 +55,9 @@ class Proof:
 class Calibration:
     """`proof` None: nothing was proved; `needed` is the least number of answers, none wrong, that could have been.
 
-    `lowest` is the lowest risk, in hundredths, that these questions prove; None where they prove none below 1.
-    `fit` names how the confidence was fitted, `losses` the cross-fitted log losses it was chosen by.
+    `lowest` is the lowest risk, in hundredths, that these questions prove, and its proof; None where they prove none.
+    `fit` names how the confidence was fitted, `losses` the cross-fitted log losses it was chosen by. `doubts` are
+    lines that say where the proof says less than it seems to.
     """
 
     confidence: Confidence
@@ -67,18 +69,19 @@ class Calibration:
     tested: int
     needed: int
     proof: Proof | None
-    lowest: float | None
+    lowest: tuple[float, Proof] | None
+    doubts: tuple[str, ...]
 
 
 def calibrate(run: Run, base: Confidence, risk: float, level: float = 0.95) -> Calibration:
     """Fits and tests on the questions of a run.
 
-    Raises UsageError for a risk or level that isn't between 0 and 1, and for a run without right or without wrong
-    answers.
+    Raises UsageError for a risk or level that isn't between 0 and 1, for a run without right or without wrong answers,
+    and for one whose signals are not those of `base`.
     """
     if not 0 < risk < 1 or not 0 < level < 1:
         raise UsageError("The risk and the confidence have to lie between 0 and 1.", "For example: --risk 0.05")
-    known = [trial for trial in run.trials if trial.parts]
+    known = _usable(run, base)
     rights = [part.right for trial in known for part in trial.parts if part.right is not None]
     if not any(rights) or all(rights):
         have = "right" if rights and all(rights) else "wrong" if rights else "no"
@@ -87,11 +90,42 @@ def calibrate(run: Run, base: Confidence, risk: float, level: float = 0.95) -> C
     fitting, testing = _parted(known)
     fit, losses = _best(fitting, base)
     tail = 1 - level
-    proof = prove(scored(testing, fit.support), risk, tail)
-    lowest = next((r / 100 for r in range(1, 100) if prove(scored(testing, fit.support), r / 100, tail)), None)
+    questions = scored(testing, fit.support)
+    proof = prove(questions, risk, tail)
+    lowest = next(((r / 100, p) for r in range(1, 100) if (p := prove(questions, r / 100, tail))), None)
     needed = math.ceil(math.log(tail / len(_STARTS)) / math.log(1 - risk))
-    found = Calibration(fit, risk, level, fit.name, losses, len(fitting), len(testing), needed, proof, lowest)
+    sizes = len(fitting), len(testing)
+    found = Calibration(fit, risk, level, fit.name, losses, *sizes, needed, proof, lowest, _doubts(run, base))
     return replace(found, confidence=_promised(found, run, base)) if proof else found
+
+
+def _usable(run: Run, base: Confidence) -> list[Trial]:
+    """The questions to which anything was found."""
+    used = run.stamp.models.get("confidence")
+    if used != base.name:
+        raise UsageError(
+            f"This run was made with the confidence {used}; this OnRecord comes with {base.name}.",
+            "Make it anew, in a store that is not calibrated: onrecord eval run --dataset DIR",
+        )
+    known = [trial for trial in run.trials if trial.parts]
+    if not known:
+        raise UsageError(
+            "Nothing was found for any question of this run, or an earlier OnRecord made it.",
+            "Make it anew: onrecord eval run --dataset DIR",
+        )
+    return known
+
+
+def _doubts(run: Run, base: Confidence) -> tuple[str, ...]:
+    doubts = []
+    if all(trial.answerable for trial in run.trials):
+        doubts.append("No question is unanswerable: nothing is proved of such ones, and people do ask them.")
+    if re.search(rf"(?<!\w){re.escape(run.stamp.dataset)}(?!\w)", base.trained_on):
+        doubts.append(
+            f"The confidence was fitted on questions of {run.stamp.dataset} before: on those it does better than on "
+            "others. Keep to questions that it hasn't seen (--split)."
+        )
+    return tuple(doubts)
 
 
 def _promised(found: Calibration, run: Run, base: Confidence) -> Confidence:
@@ -151,27 +185,40 @@ def prove(questions: Sequence[Scored], risk: float, tail: float) -> Proof | None
     that fails ends the sequence, so that one level serves them all. Several sequences with a share of the level each
     begin at several heights, since one wrong answer among the first few would end the only one.
     """
-    order = sorted((q.confidence for q in questions if q.parts), reverse=True)
-    least = math.ceil(math.log(tail / len(_STARTS)) / math.log(1 - risk))
+    counted = _Counted.of(questions)
+    order = counted.answered[::-1]
+    tail = tail / len(_STARTS)
+    least = math.ceil(math.log(tail) / math.log(1 - risk))
     step = max(1, len(order) // _STEPS)
     best: Proof | None = None
     for start in _STARTS:
-        for count in range(math.ceil(least * start), len(order) + 1, step):
-            proof = _proof_at(questions, order[count - 1], risk, tail / len(_STARTS))
-            if proof is None:
-                break
-            if best is None or proof.threshold < best.threshold:
-                best = proof
+        thresholds = order[math.ceil(least * start) - 1 :: step]
+        answered, wrong = counted.at(thresholds)
+        passed = stats.binom.cdf(wrong, answered, risk) <= tail
+        count = len(passed) if passed.all() else int(np.argmin(passed))
+        if count and (best is None or thresholds[count - 1] < best.threshold):
+            n, k = int(answered[count - 1]), int(wrong[count - 1])
+            bound = float(stats.beta.ppf(1 - tail, k + 1, n - k))
+            best = Proof(float(thresholds[count - 1]), len(questions), n, k, bound)
     return best
 
 
-def _proof_at(questions: Sequence[Scored], threshold: float, risk: float, tail: float) -> Proof | None:
-    answered = [question for question in questions if question.confidence >= threshold]
-    wrong = sum(question.wrong_at(threshold) for question in answered)
-    if stats.binom.cdf(wrong, len(answered), risk) > tail:
-        return None
-    bound = float(stats.beta.ppf(1 - tail, wrong + 1, len(answered) - wrong))
-    return Proof(threshold, len(questions), len(answered), wrong, bound)
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """From which thresholds down questions are answered, and from which one of the answers is right; both rising."""
+
+    answered: Floats
+    right: Floats
+
+    @classmethod
+    def of(cls, questions: Sequence[Scored]) -> _Counted:
+        rights = (max((c for c, right in q.parts if right), default=None) for q in questions)
+        return cls(np.sort([q.confidence for q in questions if q.parts]), np.sort([c for c in rights if c is not None]))
+
+    def at(self, thresholds: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How many are answered at each threshold, and how many of those wrongly."""
+        answered, right = (len(c) - np.searchsorted(c, thresholds, "left") for c in (self.answered, self.right))
+        return answered, answered - right
 
 
 # ---------------------------------------------------------------- the fit

@@ -220,9 +220,9 @@ def calibrate(
         asked = anyio.run(measured, this, dataset_of(dataset, file, split), policy_of(None), False)
     found = fitted(asked, shipped(), risk, level)
     if found.proof is not None and not dry_run:
-        promises.install(this, calibrated.dump(found.confidence))
-        if out is not None:
+        if out is not None:  # first, so that nothing is changed where it can't be written
             out.write_text(calibrated.dump(found.confidence), encoding="utf-8")
+        promises.install(this, found.confidence)
     if not this.put(promises.to_json(found, kept=found.proof is not None and not dry_run)):
         promises.show(this.out, found, dry_run)
     if found.proof is None:
