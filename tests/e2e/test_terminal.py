@@ -121,6 +121,17 @@ def test_deleting_asks_first(full: Cli) -> None:
     assert on_terminal(full.folder, "docs", "delete", "kb/sub/travel.html", "--yes").code == 0
 
 
+def test_another_tenants_document_is_asked_about_before_it_is_deleted(full: Cli, docs: Path) -> None:
+    south = ("--tenant", "south")
+    full("ingest", docs, "--uri-prefix", "south/", *south)
+    kept = on_terminal(full.folder, "docs", "delete", "south/backup.md", *south, answer="n\n")
+    assert "Erase south/backup.md" in kept.out
+    assert "Nothing was deleted." in kept.out
+    assert full("docs", "show", "south/backup.md", *south).code == 0
+    gone = on_terminal(full.folder, "docs", "delete", "south/backup.md", *south, answer="y\n")
+    assert "deleted: south/backup.md" in gone.out
+
+
 # ---------------------------------------------------------------- texts
 
 ANY = st.text(st.characters(exclude_categories=()), max_size=60) | st.text(

@@ -100,16 +100,16 @@ def delete(
     """
     this = session(ctx)
     with this.open() as engine:
-        if this.interactive and not this.json and not yes and (found := _present(engine, document)):
+        if this.interactive and not this.json and not yes and (found := _present(this, engine, document)):
             question = f"Erase {name(found)}, all its versions and the answers from it, for good?"
             if not typer.confirm(question, err=True):
                 raise OnRecordError("Nothing was deleted.")
         _change(this, engine.delete, document, "deleted")
 
 
-def _present(engine: Engine, document: str) -> str | None:
-    """The name under which there is such a document, whoever may read it."""
-    return next((uri for uri in _names(document) if engine.known(uri)), None)
+def _present(this: Session, engine: Engine, document: str) -> str | None:
+    """The name under which the tenant has such a document, whoever may read it."""
+    return next((uri for uri in _names(document) if engine.known(uri, this.scope().tenant)), None)
 
 
 def _change(this: Session, change: Callable[[str, str], bool], document: str, done: str) -> None:
