@@ -159,3 +159,22 @@ def test_a_difference_is_paired() -> None:
     hard = np.array(list(itertools.islice(itertools.cycle([0.0, 1.0]), 100)))
     paired = intervals({"": Difference(Mean(hard), Mean(hard - 0.1))}, 100, 300)[""]
     assert (paired.value, paired.low, paired.high) == (pytest.approx(-0.1), pytest.approx(-0.1), pytest.approx(-0.1))
+
+
+@pytest.mark.parametrize("q", [0.05, 0.5, 0.95])
+def test_the_interval_of_a_quantile_is_the_one_that_drawing_gives(q: float) -> None:
+    values = np.random.default_rng(5).permutation(np.arange(1.0, 201.0))
+    holed = np.concatenate([values, [np.nan, np.nan]])
+    interval = intervals({"": Quantile(holed, q)}, 202)[""]
+    picked = np.random.default_rng(6).integers(0, 200, size=(4_000, 200))
+    drawn = np.sort(values[picked], axis=1)[:, math.ceil(round(q * 200, 9)) - 1]
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    assert interval.n == 200
+    assert (interval.low, interval.high) == (pytest.approx(low, abs=1), pytest.approx(high, abs=1))
+
+
+def test_a_quantile_of_one_question_and_of_a_draw_without_any() -> None:
+    assert intervals({"": Quantile(np.array([7.0]), 0.95)}, 1)[""] == Interval(7.0, 7.0, 7.0, 1)
+    held = Quantile(np.array([np.nan, 3.0]), 0.5)
+    assert math.isnan(held(np.array([[2.0, 0.0]]))[0])
+    assert held(np.array([[1.0, 1.0]]))[0] == 3.0

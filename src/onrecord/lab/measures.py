@@ -170,11 +170,10 @@ def _refusal(trials: Sequence[Trial]) -> dict[str, Figure]:
 def _latency(trials: Sequence[Trial]) -> dict[str, Figure]:
     out: dict[str, Figure] = {}
     for stage in STAGES:
-        at = np.flatnonzero([stage in t.timings_ms for t in trials])
-        times = np.array([t.timings_ms[stage] for t in trials if stage in t.timings_ms], np.float64)
+        times = np.array([t.timings_ms.get(stage, np.nan) for t in trials], np.float64)
         for q in (50, 95):
             name = f"{stage}_p{q}"
-            out[name] = _Of(at, Quantile(times, q / 100)) if len(at) else Gap("no question came that far")
+            out[name] = Gap("no question came that far") if np.isnan(times).all() else Quantile(times, q / 100)
     return out
 
 

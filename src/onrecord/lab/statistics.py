@@ -7,19 +7,20 @@ over the same questions are compared under the same resamples.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 Floats = NDArray[np.float64]
 
 RESAMPLES = 10_000
 SEED = 20_240_229
 LEVEL = 0.95
-_BLOCK = 1_000_000  # weights drawn at once
+_BLOCK = 500_000  # weights drawn at once
 
 
 class Statistic(Protocol):
@@ -54,25 +55,37 @@ class Mean:
         return int((~np.isnan(self.values)).sum())
 
     def __call__(self, weights: Floats) -> Floats:
-        there = ~np.isnan(self.values)
-        return _divided(weights @ np.where(there, self.values, 0.0), weights @ there.astype(np.float64))
+        return _means([self], weights)[:, 0]
 
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """The value below which a share `q` of the questions lies."""
+    """The value below which a share `q` of the questions lies; NaN where a question has none."""
 
     values: Floats
     q: float
 
     @property
     def n(self) -> int:
-        return len(self.values)
+        return int((~np.isnan(self.values)).sum())
 
     def __call__(self, weights: Floats) -> Floats:
-        order = np.argsort(self.values, kind="stable")
-        below = np.cumsum(weights[:, order], axis=1)
-        return np.asarray(self.values[order][np.argmax(below >= self.q * below[:, -1:], axis=1)])
+        order = np.argsort(self.values, kind="stable")[: self.n]  # NaN comes last
+        below = np.cumsum(weights.T[order], axis=0)
+        place = np.argmax(below >= self.q * below[-1], axis=0)
+        return np.where(below[-1] > 0, self.values[order][place], np.nan)
+
+    def bounds(self, tail: float) -> tuple[float, float]:
+        """The percentile interval of the bootstrap, which needs no drawing.
+
+        The k-th of n sorted values is that of a resample, or above it, when at least q·n of the n draws fall on the
+        first k: a binomial chance (Efron 1979).
+        """
+        n = self.n
+        ranked = np.sort(self.values)[:n]
+        reached = binom.sf(np.ceil(self.q * n) - 1, n, np.arange(1, n + 1) / n)
+        low, high = np.searchsorted(reached, [tail, 1 - tail])
+        return float(ranked[low]), float(ranked[min(high, n - 1)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +100,10 @@ class Auroc:
         return len(self.scores)
 
     def __call__(self, weights: Floats) -> Floats:
-        groups = _Ties.of(self.scores)
-        yes, no = groups.sums(weights * self.positive), groups.sums(weights * ~self.positive)
-        won = (yes * (np.cumsum(no, axis=1) - no / 2)).sum(axis=1)
-        return _divided(won, yes.sum(axis=1) * no.sum(axis=1))
+        both, yes = _sums(self.scores, self.positive, weights)
+        no = both - yes
+        won = (yes * (np.cumsum(no, axis=0) - no / 2)).sum(axis=0)
+        return _divided(won, yes.sum(axis=0) * no.sum(axis=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +121,11 @@ class RiskCoverage:
         return len(self.scores)
 
     def __call__(self, weights: Floats) -> Floats:
-        groups = _Ties.of(-self.scores)
-        answered, errors = groups.sums(weights), groups.sums(weights * self.wrong)
-        risk = _divided(np.cumsum(errors, axis=1), np.cumsum(answered, axis=1))
-        return _divided((answered * np.nan_to_num(risk)).sum(axis=1), answered.sum(axis=1))
+        answered, errors = _sums(-self.scores, self.wrong, weights)
+        given = np.cumsum(answered, axis=0)
+        # nothing given yet is no error yet
+        risk = np.cumsum(errors, axis=0) / np.maximum(given, 1)
+        return _divided((answered * risk).sum(axis=0), given[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,19 +177,27 @@ def intervals(
     """
     values = {name: value_of(s, questions) for name, s in statistics.items()}
     known = [name for name, value in values.items() if not np.isnan(value)]
-    drawn: dict[str, list[Floats]] = {name: [] for name in known}
-    for weights in _resampled(questions, resamples, seed):
-        for name in known:
+    means = {name: s for name in known if isinstance(s := statistics[name], Mean)}
+    others = [name for name in known if not isinstance(statistics[name], Mean | Quantile)]
+    drawn: dict[str, list[Floats]] = {name: [] for name in (*means, *others)}
+    for weights in _resampled(questions, resamples, seed) if drawn else ():
+        together = _means(list(means.values()), weights)
+        for name, column in zip(means, together.T, strict=True):
+            drawn[name].append(column)
+        for name in others:
             drawn[name].append(statistics[name](weights))
-    return {name: _interval(values[name], np.concatenate(drawn[name]), statistics[name]) for name in known}
+    return {name: _interval(values[name], drawn.get(name, ()), statistics[name]) for name in known}
 
 
-def _interval(value: float, drawn: Floats, statistic: Statistic) -> Interval:
+def _interval(value: float, drawn: Sequence[Floats], statistic: Statistic) -> Interval:
     n, tail = statistic.n, (1 - LEVEL) / 2
     if isinstance(statistic, Mean) and value in (0.0, 1.0):
         edge = tail ** (1 / n)
         return Interval(value, 0.0 if value == 0 else edge, 1 - edge if value == 0 else 1.0, n)
-    low, high = np.nanquantile(drawn, [tail, 1 - tail])
+    if isinstance(statistic, Quantile):
+        low, high = statistic.bounds(tail)
+    else:
+        low, high = np.nanquantile(np.concatenate(drawn), [tail, 1 - tail])
     return Interval(value, min(float(low), value), max(float(high), value), n)
 
 
@@ -185,27 +207,29 @@ def _resampled(questions: int, resamples: int, seed: int) -> Iterator[Floats]:
     for start in range(0, resamples, block):
         draws = min(block, resamples - start)
         picked = generator.integers(0, questions, size=(draws, questions))
-        picked += np.arange(draws)[:, None] * questions
+        # a question's counts lie side by side: they are what is put in order and added up
+        picked *= draws
+        picked += np.arange(draws)[:, None]
         counts = np.bincount(picked.ravel(), minlength=draws * questions)
-        yield counts.reshape(draws, questions).astype(np.float64)
+        yield counts.reshape(questions, draws).astype(np.float64).T
 
 
-@dataclass(frozen=True, slots=True)
-class _Ties:
-    """Questions in order of a score, those with the same score together."""
+def _means(of: Sequence[Mean], weights: Floats) -> Floats:
+    """(draws, means): all of them by one product, which reads the weights once."""
+    values = np.stack([mean.values for mean in of], axis=1) if of else np.empty((weights.shape[1], 0))
+    there = ~np.isnan(values)
+    return _divided(weights @ np.where(there, values, 0.0), weights @ there.astype(np.float64))
 
-    order: NDArray[np.intp]
-    starts: NDArray[np.intp]
 
-    @classmethod
-    def of(cls, scores: Floats) -> _Ties:
-        order = np.argsort(scores, kind="stable")
-        ranked = scores[order]
-        return cls(order, np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]])))
-
-    def sums(self, weights: Floats) -> Floats:
-        """(draws, groups), lowest score first."""
-        return np.asarray(np.add.reduceat(weights[:, self.order], self.starts, axis=1))
+def _sums(scores: Floats, marked: NDArray[np.bool_], weights: Floats) -> tuple[Floats, Floats]:
+    """(scores, draws) each: how often every score was drawn, lowest first, and how often by a marked question."""
+    order = np.argsort(scores, kind="stable")
+    ranked, rows = scores[order], weights.T[order]
+    starts = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))
+    some = rows * marked[order][:, None]
+    if len(starts) == len(order):
+        return rows, some
+    return np.add.reduceat(rows, starts, axis=0), np.add.reduceat(some, starts, axis=0)
 
 
 def _divided(top: Floats, bottom: Floats) -> Floats:
