@@ -45,8 +45,7 @@ docs: setup  ## Run the examples of the documentation and write down what they p
 
 bench: setup  ## Speed against the bare engines, and answers against the questions
 	$(BIN)/python benchmarks/speed.py
-	$(BIN)/python benchmarks/quality.py handbook
-	$(BIN)/python benchmarks/quality.py kb_dev
+	$(BIN)/python benchmarks/datasets.py handbook handbook-test kb_dev
 
 lock:  ## Pin all dependencies anew
 	$(BIN)/python -m pip install --quiet uv

@@ -1,8 +1,8 @@
-"""Measures OnRecord on public data sets, all by the lab, and writes the table of docs/results.md.
+"""Measures OnRecord on public data sets, all by the lab, and writes the tables of docs/results.md.
 
     python benchmarks/datasets.py                       everything that is there
     python benchmarks/datasets.py kb_dev cranfield      some of it
-    python benchmarks/datasets.py --write               and put the table into docs/results.md
+    python benchmarks/datasets.py --write               and put the tables into docs/results.md
 
 What isn't there is skipped, loudly. The runs are kept under results/runs, so that `onrecord eval report` and `compare`
 can look at them. Nothing in OnRecord is chosen by these figures.
@@ -35,6 +35,12 @@ def whole(folder: pathlib.Path) -> Dataset:
     return load(folder)
 
 
+def held_out(folder: pathlib.Path) -> Dataset:
+    """The half of the handbook's questions that nothing was chosen on."""
+    data = load(folder, split="test")
+    return replace(data, name=f"{data.name}-test")
+
+
 def without_answers(folder: pathlib.Path) -> Dataset:
     """The multi-hop questions of which some lost the passage that holds the answer, so that they have none."""
     data = load(folder, folder / "rejection_queries.jsonl")
@@ -45,13 +51,17 @@ def without_answers(folder: pathlib.Path) -> Dataset:
 
 @dataclass(frozen=True, slots=True)
 class Source:
+    """`kinds`: whether its kinds of questions are shown one by one."""
+
     folder: str
     read: Callable[[pathlib.Path], Dataset]
+    kinds: bool = False
 
 
 SOURCES = {
-    "handbook": Source("", whole),
-    "kb_dev": Source("kb_dev", whole),
+    "handbook": Source("", whole, kinds=True),
+    "handbook-test": Source("", held_out, kinds=True),
+    "kb_dev": Source("kb_dev", whole, kinds=True),
     "squad2_dev": Source("squad2_dev", whole),
     "multihop": Source("multihop", whole),
     "multihop-rejection": Source("multihop", without_answers),
@@ -61,6 +71,10 @@ COLUMNS = (
     *("hit@1", "hit@5", "recall@10", "nDCG@10", "evidence_overlap", "answer_match"),
     *("wrong_answers", "refusal_recall", "over_refusal", "AUROC"),
 )
+BY_KIND = (
+    *("hit@1", "hit@3", "hit@5", "MRR@10"),
+    *("over_refusal", "refusal_recall", "evidence_overlap", "citation_validity"),
+)
 
 
 async def measured(data: Dataset) -> Run:
@@ -69,8 +83,7 @@ async def measured(data: Dataset) -> Run:
 
 
 def table(runs: list[Run]) -> Iterator[str]:
-    yield "| data | questions | documents | " + " | ".join(f"`{name}`" for name in COLUMNS) + " |"
-    yield "|---" * (len(COLUMNS) + 3) + "|"
+    yield from _head(("data", "questions", "documents"), COLUMNS)
     for run in runs:
         stamp, row = run.stamp, run.table[OVERALL]
         cells = [_cell(row[name]) for name in COLUMNS]
@@ -80,6 +93,21 @@ def table(runs: list[Run]) -> Iterator[str]:
     hashes = ", ".join(f"{run.stamp.dataset} {run.stamp.dataset_hash} run {run.fingerprint}" for run in runs)
     models = ", ".join(stamp.models.values())
     yield f"Commit {stamp.commit}, policy {stamp.policy}, {models}; {hashes}."
+
+
+def by_kind(run: Run) -> Iterator[str]:
+    yield ""
+    yield f"{run.stamp.dataset} by kind of question:"
+    yield ""
+    yield from _head(("kind", "questions"), BY_KIND)
+    for kind, row in run.table.items():
+        count = sum(kind in (OVERALL, trial.kind) for trial in run.trials)
+        yield f"| {kind} | {count:,} | " + " | ".join(_cell(row[name]) for name in BY_KIND) + " |"
+
+
+def _head(first: tuple[str, ...], measures: tuple[str, ...]) -> Iterator[str]:
+    yield "| " + " | ".join([*first, *(f"`{name}`" for name in measures)]) + " |"
+    yield "|---" * (len(first) + len(measures)) + "|"
 
 
 def _cell(estimate: results.Estimate) -> str:
@@ -94,7 +122,7 @@ def main() -> None:
     parser.add_argument("--data", type=pathlib.Path, default=ROOT.parent / "shared/data")
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
-    runs = []
+    runs, detailed = [], []
     for name in args.names or SOURCES:
         source = SOURCES[name]
         folder = args.data / source.folder if source.folder else ROOT / "examples/handbook"
@@ -105,9 +133,12 @@ def main() -> None:
         results.save(run, ROOT / f"results/runs/{run.name}.json")
         print(f"{name}: {run.stamp.questions:,} questions, run {run.name}", file=sys.stderr)
         runs.append(run)
+        if source.kinds:
+            detailed.append(run)
     if not runs:
         sys.exit("Nothing was measured.")
-    text = "\n".join(table(runs)) + "\n"
+    lines = [*table(runs), *(line for run in detailed for line in by_kind(run))]
+    text = "\n".join(lines) + "\n"
     print(text)
     if args.write:
         before = RESULTS.read_text(encoding="utf-8")

@@ -9,7 +9,6 @@ Trained on the handbook's `dev` questions (whole pipeline) and on question-passa
 from __future__ import annotations
 
 import argparse
-import asyncio
 import collections
 import hashlib
 import json
@@ -18,21 +17,26 @@ import pickle
 import random
 from typing import Any
 
+import anyio
 import numpy as np
 
-import quality
 from onrecord import chunk as chunking
 from onrecord import fold
 from onrecord.answer.confidence import Logistic, logit
 from onrecord.answer.demand import demand
 from onrecord.answer.units import units_of
 from onrecord.answer.weigh import digest, encode, unsupported, weigh
+from onrecord.lab import dataset as lab
+from onrecord.lab.bench import Bench, throwaway
+from onrecord.lab.dataset import load
+from onrecord.lab.statistics import Auroc, value_of
 from onrecord.models.local import MiniLM
 from onrecord.policy import Chunking, Policy
 from onrecord.retrieve.rank import Question
-from onrecord.types import Chunk, Document, Parsed, Passage, Scope, Section, Span
+from onrecord.types import Chunk, Document, Parsed, Passage, Section, Span
 
 ROOT = pathlib.Path(__file__).parents[1]
+HANDBOOK = ROOT / "examples/handbook"
 PER_SOURCE = 400
 SOURCES = (
     "squadshifts_new_wiki",
@@ -119,45 +123,41 @@ def pair_row(
     }
 
 
-async def pipeline_rows(name: str, data: pathlib.Path) -> list[dict[str, Any]]:
+async def pipeline_rows(folder: pathlib.Path) -> list[dict[str, Any]]:
     """The same from the whole pipeline: the units of the passages that the search placed first."""
-    paths, root, questions = quality.dataset(name, data)
-    quality.with_bytes(questions, root)
-    engine = await quality.opened(name, paths, root, Policy())
-    out = []
-    for question in questions:
-        record = await engine.ask(question["question"])
-        evidence = record.evidence
-        find = engine._placer(Scope())
-        units, gold, parts = [], [], []
-        for candidate in evidence.candidates:
-            passage = evidence.passage(candidate.label)
-            assert passage is not None
-            place = find(passage.chunk.version_id, candidate.span)
-            hit = any(
-                g["doc"] == passage.chunk.document.uri and place and quality.touches(place.bytes, g)
-                for g in question["evidence"]
+    data = load(folder)
+    held_out = frozenset(q.id for q in load(folder, split="test").questions) if folder == HANDBOOK else frozenset()
+    async with throwaway(data, Policy()) as bench:
+        return [await pipeline_row(bench, question, question.id in held_out) for question in data.questions]
+
+
+async def pipeline_row(bench: Bench, question: lab.Question, held_out: bool) -> dict[str, Any]:
+    evidence = (await bench.engine.ask(question.text, scope=bench.scope)).evidence
+    truth = bench.truth.spans.get(question.id, ())
+    units, gold, parts = [], [], []
+    for candidate in evidence.candidates:
+        passage = evidence.passage(candidate.label)
+        assert passage is not None
+        span = candidate.span
+        units.append(dict(candidate.signals))
+        gold.append(
+            any(
+                g.document == passage.chunk.document.uri and g.span.start < span.end and g.span.end > span.start
+                for g in truth
             )
-            units.append(dict(candidate.signals))
-            gold.append(hit and question["answerable"])
-            parts.append(candidate.part)
-        absent = {s.part.number: s.signals.get("absent", 1.0) for s in evidence.supports}
-        out.append(
-            {
-                "source": name,
-                "split": question.get("split", "test"),
-                "answerable": question["answerable"],
-                "kind": question["kind"],
-                "absent": absent.get(0, 1.0),
-                "absents": absent,
-                "units": units,
-                "gold": gold,
-                "parts": parts,
-                "id": question["id"],
-            }
         )
-    engine.close()
-    return out
+        parts.append(candidate.part)
+    absent = {s.part.number: s.signals.get("absent", 1.0) for s in evidence.supports}
+    return {
+        "split": "test" if held_out else "dev",
+        "answerable": question.answerable,
+        "kind": question.kind,
+        "absent": absent.get(0, 1.0),
+        "absents": absent,
+        "units": units,
+        "gold": gold,
+        "parts": parts,
+    }
 
 
 def cached(name: str, make: Any) -> list[dict[str, Any]]:
@@ -215,6 +215,17 @@ def confidence_of(row: dict[str, Any], unit: Logistic, support: Logistic) -> flo
     return max((support(b) for b in found), default=0.0)
 
 
+def auroc(yes: list[float], no: list[float]) -> float:
+    scores, positive = np.array([*yes, *no]), np.arange(len(yes) + len(no)) < len(yes)
+    return value_of(Auroc(scores, positive), len(scores))
+
+
+def refused_at(yes: list[float], no: list[float], share: float) -> float:
+    """The share of answerable questions refused where the threshold refuses this share of the unanswerable ones."""
+    threshold = sorted(no)[min(len(no) - 1, int(share * len(no)))]
+    return sum(a <= threshold for a in yes) / len(yes)
+
+
 def report(name: str, rows: list[dict[str, Any]], unit: Logistic, support: Logistic) -> None:
     scored = [(confidence_of(row, unit, support), row) for row in rows]
     yes = [c for c, row in scored if row["answerable"]]
@@ -223,9 +234,9 @@ def report(name: str, rows: list[dict[str, Any]], unit: Logistic, support: Logis
     for c, row in scored:
         if not row["answerable"]:
             kinds[row["kind"]].append(c)
-    apart = {k: round(quality.auroc(yes, v), 3) for k, v in kinds.items()}
-    refused = ", ".join(f"{quality.refused_at(yes, no, share):.3f} at {share:.0%}" for share in (0.8, 0.9))
-    print(f"{name:28} n {len(rows):5} AUROC {quality.auroc(yes, no):.3f} {apart}; answerable refused {refused}")
+    apart = {k: round(auroc(yes, v), 3) for k, v in kinds.items()}
+    refused = ", ".join(f"{refused_at(yes, no, share):.3f} at {share:.0%}" for share in (0.8, 0.9))
+    print(f"{name:28} n {len(rows):5} AUROC {auroc(yes, no):.3f} {apart}; answerable refused {refused}")
     held = [row for row in rows if row["answerable"] and any(row["gold"])]
     first = [row["gold"][int(np.argmax([unit(u) for u in row["units"]]))] for row in held]
     print(f"{'':28} the best unit is a gold one in {np.mean(first):.3f} of the {len(held)} where one was found")
@@ -239,8 +250,8 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
     model = MiniLM()
-    handbook = cached("handbook", lambda: asyncio.run(pipeline_rows("handbook", args.data)))
-    kb = cached("kb_dev", lambda: asyncio.run(pipeline_rows("kb_dev", args.data)))
+    handbook = cached("handbook", lambda: anyio.run(pipeline_rows, HANDBOOK))
+    kb = cached("kb_dev", lambda: anyio.run(pipeline_rows, args.data / "kb_dev"))
     judge = cached("judge", lambda: judge_rows(args.data / "judge_train", model))
     # questions without a word in common with the page measure retrieval, not judgement
     handbook = [row for row in handbook if row["kind"] != "no_overlap"]
