@@ -50,6 +50,19 @@ class TokenEmbedder(Protocol):
     def embed_tokens(self, texts: Sequence[str]) -> list[TokenVectors]: ...
 
 
+class Writer(Protocol):
+    """A language model, never trusted: what it writes is checked by whoever asked."""
+
+    @property
+    def name(self) -> str: ...
+
+    def write(self, task: str, text: str, max_tokens: int) -> str:
+        """What it makes of `text` under the instructions `task`. Raises ModelUnavailable, ModelError."""
+
+    def close(self) -> None:
+        """Lets go of what it holds."""
+
+
 class Index(Protocol):
     """A search index over the record's chunks. Blocking; a score of 0 or less is never returned."""
 

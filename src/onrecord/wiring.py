@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from onrecord.errors import UsageError
 from onrecord.policy import Policy
-from onrecord.ports import Embedder, Parser, TokenEmbedder
+from onrecord.ports import Embedder, Parser, TokenEmbedder, Writer
 
 
 @runtime_checkable
@@ -21,7 +21,7 @@ class _Tokens(Protocol):
 class Settings:
     """What the environment says. `embedder` is `local` or `openai:MODEL@URL`; the hash embedder is for tests.
 
-    `confidence` is a file that `eval calibrate` wrote.
+    `confidence` is a file that `eval calibrate` wrote. Each key goes to the service that it is named for only.
     """
 
     named_store: str | None
@@ -29,6 +29,7 @@ class Settings:
     api_key: str | None
     max_file_bytes: int | None
     confidence: Path | None = None
+    llm_key: str | None = None
 
     @classmethod
     def from_environment(cls) -> Settings:
@@ -38,6 +39,7 @@ class Settings:
             api_key=os.environ.get("ONRECORD_EMBEDDER_KEY"),
             max_file_bytes=_number("ONRECORD_MAX_FILE_BYTES"),
             confidence=Path(named) if (named := os.environ.get("ONRECORD_CONFIDENCE")) else None,
+            llm_key=os.environ.get("ONRECORD_LLM_KEY"),
         )
 
     @property
@@ -76,13 +78,27 @@ def embedder(name: str, api_key: str | None = None) -> Embedder:
         from onrecord.models.offline import HashEmbedder
 
         return HashEmbedder()
-    kind, _, rest = name.partition(":")
-    model, _, url = rest.rpartition("@")
-    if kind == "openai" and model and url:
+    if place := _openai(name):
         from onrecord.models.openai import OpenAIEmbedder
 
-        return OpenAIEmbedder(url, model, api_key=api_key)
+        return OpenAIEmbedder(*place, api_key=api_key)
     raise UsageError(f"{name!r} names no embedding model.", "Use local, or openai:MODEL@https://host/v1")
+
+
+def writer(name: str, api_key: str | None = None) -> Writer:
+    """The language model that a setting names. Raises UsageError."""
+    if place := _openai(name):
+        from onrecord.models.openai import OpenAIChat
+
+        return OpenAIChat(*place, api_key=api_key)
+    raise UsageError(f"{name!r} names no language model.", "Use openai:MODEL@https://host/v1")
+
+
+def _openai(name: str) -> tuple[str, str] | None:
+    """The URL and the model of `openai:MODEL@URL`. A model's name may hold an @ itself, a URL's host part doesn't."""
+    kind, _, rest = name.partition(":")
+    model, _, url = rest.rpartition("@")
+    return (url, model) if kind == "openai" and model and url else None
 
 
 def token_embedder(model: Embedder) -> TokenEmbedder | None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from running import Cli, Ran
+
+from wire import Handler, gives, says, serving
 
 ROOT = Path(__file__).parents[2]
 FOLDER = "customers"
@@ -162,3 +165,34 @@ def test_a_store_of_another_embedding_model_is_not_calibrated(
     assert told.code == 1
     assert "Calibrate with the store's model" in told.err
     assert lab("status").code == 0
+
+
+@pytest.mark.models
+def test_an_exam_is_worded_by_a_model_where_its_words_hold(
+    lab: Cli, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def echo(handler: Handler, body: dict[str, Any]) -> None:
+        asked = body["messages"][-1]["content"]
+        says(asked.replace("What is the", "What's the"))(handler, body)
+
+    monkeypatch.setenv("ONRECORD_LLM_KEY", "sk-llm")
+    monkeypatch.setenv("ONRECORD_EMBEDDER_KEY", "sk-embedder")
+    with serving(echo) as wire:
+        llm = f"openai:m@{wire.url}"
+        plain = lab("--json", "eval", "exam", "--from", small / "docs", "-n", "12", "--out", "plain").json
+        made = lab("--json", "eval", "exam", "--from", small / "docs", "-n", "12", "--out", "worded", "--llm", llm).json
+        assert (plain["asked"], plain["reworded"]) == (0, 0)
+        assert made["asked"] == made["questions"] == plain["questions"] == len(wire.requests)
+        assert 0 < made["reworded"] < made["questions"]
+        assert {headers["Authorization"] for _, headers, _ in wire.requests} == {"Bearer sk-llm"}
+        # a folder in use is said before the model is asked
+        again = lab("eval", "exam", "--from", small / "docs", "-n", "12", "--out", "worded", "--llm", llm)
+        assert (again.code, len(wire.requests)) == (1, made["asked"])
+        wire.answers = [gives(401, "bad key sk-llm")]
+        away = lab("eval", "exam", "--from", small / "docs", "-n", "12", "--out", "none", "--llm", llm)
+        assert (away.code, "401" in away.err, "sk-llm" in away.err, Path("none").exists()) == (1, True, False, False)
+    rows = [json.loads(line) for line in Path("worded/queries.jsonl").read_text(encoding="utf-8").splitlines()]
+    reworded = [row for row in rows if "from" in row["provenance"]]
+    assert len(reworded) == made["reworded"]
+    assert all(row["question"].startswith("What's the") for row in reworded)
+    assert lab("eval", "exam", "--from", small / "docs", "--out", "none", "--llm", "gpt").code == 2

@@ -3,60 +3,22 @@
 from __future__ import annotations
 
 import gzip
-import http.server
 import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
 
 from onrecord.errors import ModelError, ModelUnavailable, UsageError
-from onrecord.models import openai
-from onrecord.models.openai import OpenAIEmbedder
+from onrecord.models import endpoint
+from onrecord.models.openai import OpenAIChat, OpenAIEmbedder
 from onrecord.ports import Embedder, Use
+from wire import Handler, Wire, gives, says, serving
 
 KEY = "sk-very-secret-0123456789"
-Answer = Callable[["Handler", dict[str, Any]], None]
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        wire: Wire = self.server.wire  # type: ignore[attr-defined]
-        wire.requests.append((self.path, dict(self.headers), body))
-        answer = wire.answers.pop(0) if wire.answers else embed
-        try:
-            answer(self, body)
-        except (BrokenPipeError, ConnectionResetError):
-            wire.hung_up = True
-
-    def give(self, status: int, content: bytes | str, **headers: str) -> None:
-        data = content.encode() if isinstance(content, str) else content
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-@dataclass
-class Wire:
-    """What the server saw, and how it will answer the next requests (then: well)."""
-
-    url: str = ""
-    requests: list[tuple[str, dict[str, str], dict[str, Any]]] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
-    hung_up: bool = False
 
 
 def vector(text: str) -> list[float]:
@@ -68,25 +30,14 @@ def embed(handler: Handler, body: dict[str, Any]) -> None:
     handler.give(200, json.dumps({"data": rows[::-1], "model": body["model"]}))
 
 
-def gives(status: int, content: bytes | str, **headers: str) -> Answer:
-    return lambda handler, body: handler.give(status, content, **headers)
-
-
 def rows(*embeddings: object, **more: object) -> str:
     return json.dumps({"data": [{"embedding": e, **more} for e in embeddings]})
 
 
 @pytest.fixture
 def wire() -> Iterator[Wire]:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    server.wire = Wire(f"http://127.0.0.1:{server.server_port}/v1")  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    yield server.wire  # type: ignore[attr-defined]
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(embed) as wire:
+        yield wire
 
 
 @pytest.fixture
@@ -162,7 +113,7 @@ def test_retry_after_is_obeyed_up_to_a_limit(
     wire: Wire, make: Callable[..., Embedder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
-    monkeypatch.setattr("onrecord.models.openai.time.sleep", waited.append)
+    monkeypatch.setattr("onrecord.models.endpoint.time.sleep", waited.append)
     wire.answers = [
         gives(429, "", Retry_After="7"),
         gives(429, "", Retry_After="86400"),
@@ -243,7 +194,7 @@ def test_indexes_given_twice_are_nonsense(wire: Wire, make: Callable[..., Embedd
 def test_an_answer_without_end_is_cut_off(
     wire: Wire, make: Callable[..., Embedder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(openai, "ANSWER_BYTES", 1 << 20)
+    monkeypatch.setattr(endpoint, "ANSWER_BYTES", 1 << 20)
 
     def flood(handler: Handler, body: dict[str, Any]) -> None:
         handler.send_response(200)
@@ -323,3 +274,41 @@ def test_threads_may_share_it(wire: Wire, make: Callable[..., Embedder]) -> None
         wanted = np.array(vector("y" * n))
         assert np.allclose(got, wanted / np.linalg.norm(wanted), atol=1e-6)
     assert len(out) == 8
+
+
+# ---------------------------------------------------------------- text
+
+
+@pytest.fixture
+def chat(wire: Wire) -> Iterator[OpenAIChat]:
+    model = OpenAIChat(wire.url, "c-1", api_key=KEY, timeout=1.0, backoff=0.01)
+    yield model
+    model.close()
+
+
+def test_a_chat_model_is_asked_without_chance_and_with_the_key(wire: Wire, chat: OpenAIChat) -> None:
+    wire.answers = [says("Why?")]
+    assert chat.write("Be brief.", "What for?", 7) == "Why?"
+    path, headers, body = wire.requests[0]
+    assert path == "/v1/chat/completions"
+    assert headers["Authorization"] == f"Bearer {KEY}"
+    assert [(m["role"], m["content"]) for m in body["messages"]] == [("system", "Be brief."), ("user", "What for?")]
+    assert (body["model"], body["max_tokens"], body["temperature"]) == ("c-1", 7, 0)
+    assert KEY not in repr(chat) + chat.name
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "[]", "{}", '{"choices": []}', '{"choices": [{"message": {"content": null}}]}', "[" * 100_000]
+)
+def test_a_chat_answer_without_text_is_unavailability(wire: Wire, chat: OpenAIChat, answer: str) -> None:
+    wire.answers = [gives(200, answer)]
+    with pytest.raises(ModelUnavailable, match=r"language model endpoint .* unusable"):
+        chat.write("", "hi", 7)
+
+
+def test_a_chat_model_that_turns_a_request_away_is_not_asked_again(wire: Wire, chat: OpenAIChat) -> None:
+    wire.answers = [gives(404, f'{{"error": "no model c-1 for {KEY}"}}')]
+    with pytest.raises(ModelError, match=r"404.*no model c-1") as caught:
+        chat.write("", "hi", 7)
+    assert len(wire.requests) == 1
+    assert KEY not in str(caught.value)

@@ -98,7 +98,7 @@ def test_labelled_sections_are_asked_for(corpus: Corpus) -> None:
     found = asked(list(questions.from_labels(corpus)))
     assert found["What is the impact of GateLoginDown?"] == "Users of the gate service can't log in."
     assert found["What does QuayPoolFull mean?"].startswith("The QuayPoolFull alert fires when a full pool")
-    assert found["How do I mitigate GateLoginSlow?"] == "1. Restart the gate pod." or "How do I mitigate" in str(found)
+    assert found["How do I mitigate GateLoginSlow?"] == "1. Restart the gate pod."
 
 
 def test_headings_that_are_questions_stand_alone_or_are_left_out(corpus: Corpus) -> None:
@@ -193,7 +193,7 @@ def test_no_document_is_asked_about_too_often_and_nothing_twice(folder: Path) ->
     made = exam(folder, wanted=1_000)
     per = [candidate.document for candidate in made.chosen]
     assert max(per.count(document) for document in per) <= 3
-    assert len({candidate.question for candidate in made.chosen}) == len(made.chosen) < made.possible
+    assert len({candidate.question for candidate in made.chosen}) == len(made.chosen) < len(made.passed)
 
 
 def test_a_question_with_two_answers_is_left_out(folder: Path) -> None:

@@ -1,30 +1,23 @@
-"""An embedding model behind any OpenAI-compatible `POST {base}/embeddings`.
+"""Models behind any OpenAI-compatible service: vectors by `POST {base}/embeddings`, text by `/chat/completions`.
 
-https://platform.openai.com/docs/api-reference/embeddings; vLLM, llama.cpp, Ollama, TEI and others answer the same way.
-What comes back is untrusted: its size, time, shape and numbers are checked before a vector is used.
+https://platform.openai.com/docs/api-reference; vLLM, llama.cpp, Ollama, TEI and others answer the same way.
+What comes back is untrusted: its shape and numbers are checked before a vector or a word is used.
 """
 
 from __future__ import annotations
 
 import json
-import random
 import threading
-import time
 from collections.abc import Sequence
-from typing import Any
 from urllib.parse import urlencode
 
-import httpx
 import numpy as np
 
-from onrecord.errors import ModelError, ModelUnavailable, UsageError
+from onrecord.models.endpoint import Endpoint
 from onrecord.ports import Floats, Use
 
 BATCH = 64
-RETRIES = 3
 BYTES_PER_TOKEN = 3  # fewer than English has, so that the estimate errs on the high side
-ANSWER_BYTES = 32 << 20
-LONGEST_WAIT = 30.0
 
 
 class OpenAIEmbedder:
@@ -50,33 +43,19 @@ class OpenAIEmbedder:
         timeout: float = 30.0,
         backoff: float = 0.5,
     ) -> None:
-        self._url = f"{base.rstrip('/')}/embeddings"
-        try:
-            url = httpx.URL(self._url)
-        except httpx.InvalidURL as error:
-            raise UsageError(f"The embedding endpoint's URL is not one: {error}.") from None
-        if url.scheme not in ("http", "https") or not url.host or url.userinfo:
-            raise UsageError("The embedding endpoint needs a URL such as https://host/v1, without a password in it.")
-        key = (api_key or "").strip()
-        if not (key.isascii() and key.isprintable()):
-            raise UsageError("The embedding endpoint's key holds characters that no key has.")
+        self._endpoint = Endpoint("embedding", base, "embeddings", api_key=api_key, timeout=timeout, backoff=backoff)
         self._model = model
-        self._key = key
         self._dim = dim
         self._total_tokens = max_tokens
         self._prefixes: dict[Use, str] = {"query": query_prefix, "document": document_prefix}
-        self._timeout = timeout
-        self._backoff = backoff
         self._lock = threading.Lock()
-        headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {})
-        self._client = httpx.Client(timeout=timeout, headers=headers, follow_redirects=False)
 
     def __repr__(self) -> str:
         return f"OpenAIEmbedder({self.name!r})"
 
     def close(self) -> None:
         """Lets go of the connections."""
-        self._client.close()
+        self._endpoint.close()
 
     @property
     def name(self) -> str:
@@ -108,70 +87,57 @@ class OpenAIEmbedder:
         return np.concatenate(parts) if parts else np.empty((0, self.dim), dtype=np.float32)
 
     def _embed(self, texts: list[str]) -> Floats:
-        answer = self._post({"model": self._model, "input": texts, "encoding_format": "float"})
+        answer = self._endpoint.post({"model": self._model, "input": texts, "encoding_format": "float"})
         with self._lock:
             try:
                 vectors = _vectors(answer, len(texts), self._dim)
             except _Nonsense as nonsense:
-                raise self._nonsense(str(nonsense)) from nonsense
+                raise self._endpoint.nonsense(str(nonsense)) from nonsense
             self._dim = vectors.shape[1]
         return vectors
 
-    def _post(self, body: dict[str, Any]) -> bytes:
-        for attempt in range(RETRIES + 1):
-            last = attempt == RETRIES
-            try:
-                status, headers, content = self._once(body)
-            except httpx.TimeoutException as error:
-                raise self._unavailable(f"took longer than {self._timeout:g} s") from error
-            except httpx.TransportError as error:
-                if last:
-                    raise self._unavailable(f"can't be reached ({self._safe(str(error))})") from error
-                self._wait(attempt, None)
-                continue
-            if status == 200:
-                return content
-            if status != 429 and status < 500:
-                raise ModelError(
-                    f"The embedding endpoint {self._url} turned the request away ({status}): {self._said(content)}.",
-                    "Check the key, the model's name and the address.",
-                )
-            if not last:
-                self._wait(attempt, headers.get("retry-after"))
-        raise self._unavailable(f"answers {status} after {RETRIES} retries: {self._said(content)}")
 
-    def _once(self, body: dict[str, Any]) -> tuple[int, httpx.Headers, bytes]:
-        """One attempt. The client's timeout is for each read; a server that drips is stopped here."""
-        until = time.monotonic() + self._timeout
-        content = bytearray()
-        with self._client.stream("POST", self._url, json=body) as response:
-            for block in response.iter_raw():
-                content += block
-                if len(content) > ANSWER_BYTES:
-                    raise self._nonsense(f"more than {ANSWER_BYTES >> 20} MB")
-                if time.monotonic() > until:
-                    raise httpx.ReadTimeout("the whole answer took too long")
-            return response.status_code, response.headers, bytes(content)
+class OpenAIChat:
+    """A language model over HTTP, named `model` there. Nothing that it writes is trusted.
 
-    def _wait(self, attempt: int, retry_after: str | None) -> None:
-        seconds = self._backoff * 2**attempt * random.uniform(0.75, 1.25)
-        if retry_after is not None and retry_after.isascii() and retry_after.isdigit():
-            seconds = float(retry_after)
-        time.sleep(min(seconds, LONGEST_WAIT))
+    `base` is the URL up to and without `/chat/completions`; `timeout` is seconds for a whole answer. Raises
+    UsageError for a bad URL or key.
+    """
 
-    def _said(self, content: bytes) -> str:
-        return self._safe(content[:1_000].decode("utf-8", "replace")) or "nothing"
+    def __init__(
+        self, base: str, model: str, *, api_key: str | None = None, timeout: float = 60.0, backoff: float = 0.5
+    ) -> None:
+        self._model = model
+        self._endpoint = Endpoint(
+            "language model", base, "chat/completions", api_key=api_key, timeout=timeout, backoff=backoff
+        )
 
-    def _safe(self, text: str) -> str:
-        if self._key:
-            text = text.replace(self._key, "***")
-        return "".join(c if c.isprintable() else " " for c in text)[:200].strip().rstrip(".")
+    def __repr__(self) -> str:
+        return f"OpenAIChat({self.name!r})"
 
-    def _unavailable(self, what: str) -> ModelUnavailable:
-        return ModelUnavailable(f"The embedding endpoint {self._url} {what}.", "Try again, or check the server.")
+    def close(self) -> None:
+        """Lets go of the connections."""
+        self._endpoint.close()
 
-    def _nonsense(self, what: str) -> ModelUnavailable:
-        return self._unavailable(f"answers with something unusable ({what})")
+    @property
+    def name(self) -> str:
+        return f"openai:{self._model}"
+
+    def write(self, task: str, text: str, max_tokens: int) -> str:
+        """What the model makes of `text` under the instructions `task`, at most `max_tokens` of its tokens.
+
+        Asked without chance (temperature 0, one seed), which a server may still not honour.
+        Raises ModelUnavailable, ModelError as Endpoint.post, and ModelUnavailable for an answer without text.
+        """
+        messages = [{"role": "system", "content": task}, {"role": "user", "content": text}]
+        asked = {"model": self._model, "messages": messages, "temperature": 0, "seed": 0, "max_tokens": max_tokens}
+        try:
+            told = json.loads(self._endpoint.post(asked))["choices"][0]["message"]["content"]
+        except (ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
+            raise self._endpoint.nonsense("not the JSON of a chat answer") from error
+        if not isinstance(told, str):
+            raise self._endpoint.nonsense("a message without text")
+        return told
 
 
 class _Nonsense(ValueError):

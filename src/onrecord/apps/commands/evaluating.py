@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -148,32 +148,55 @@ def stats(ctx: typer.Context, group: Groups = None) -> None:
         raise typer.Exit(codes.GATE_FAILED)
 
 
-@app.command("exam", epilog="Example: onrecord eval exam --from handbook -n 100 --out my-exam")
+@app.command(
+    "exam",
+    epilog="Example: onrecord eval exam --from handbook -n 100 --out my-exam, "
+    "with --llm openai:qwen3@http://127.0.0.1:11434/v1 for questions in a model's words",
+)
 def exam(
     ctx: typer.Context,
     source: Annotated[Path, typer.Option("--from", metavar="DIR", help="The documents to ask about.")],
     number: Annotated[int, typer.Option("-n", metavar="N", min=1, max=10_000, help="How many questions.")] = 100,
     seed: Annotated[int, typer.Option("--seed", metavar="S", help="Another seed, another choice.")] = 0,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write.")] = Path("exam"),
+    llm: Annotated[
+        str | None, typer.Option("--llm", metavar="MODEL", help="Words the questions; openai:MODEL@URL.")
+    ] = None,
 ) -> None:
     """Write questions about your own documents, to be measured with `eval run`.
 
     Some are answered there, with the quote; some are near misses, where the page is there and the fact isn't.
+    With --llm the questions, but no text of the documents beyond them, go to a language model to be reworded; what it
+    writes is taken only where the names and the sense stay.
     """
     from onrecord.lab.dataset import documents
-    from onrecord.lab.exam.write import make, write
-    from onrecord.wiring import Settings, parser
+    from onrecord.lab.exam.wording import reword
+    from onrecord.lab.exam.write import make, vacant, write
+    from onrecord.wiring import Settings, embedder, parser, writer
 
     this = session(ctx)
+    settings = Settings.from_environment()
+    model = writer(llm, settings.llm_key) if llm else None
+    vacant(out)
     sources = list(documents(source))
-    made = make(sources, parser(), Settings.from_environment().policy().limits.file_bytes, number, seed)
+    made = make(sources, parser(), settings.policy().limits.file_bytes, number, seed)
+    asked = 0
+    if model is not None:
+        with closing(model), questions(this, len(made.chosen)) as tell:
+            made, asked = reword(made, model, embedder(settings.embedder, settings.api_key), tell)
     write(made, sources, out)
     answerable = sum(candidate.answerable for candidate in made.chosen)
+    reworded = sum(bool(candidate.worded_by) for candidate in made.chosen)
     told = {"exam": str(out), "questions": len(made.chosen), "answerable": answerable, "wanted": made.wanted}
-    if not this.put({**told, "possible": made.possible, "unread": list(made.rejected)}):
+    counts = {"possible": len(made.passed), "asked": asked, "reworded": reworded, "unread": list(made.rejected)}
+    if not this.put({**told, **counts}):
         this.out.print(f"{out}: {len(made.chosen):,} questions, {answerable:,} of them answerable.")
         if len(made.chosen) < made.wanted:
-            this.out.print(f"No more than these of {made.possible:,} possible ones are spread over the documents.")
+            this.out.print(f"No more than these of {len(made.passed):,} possible ones are spread over the documents.")
+        if model is not None:
+            this.out.print(f"{model.name} worded {reworded:,} of them; for the others its words didn't hold.")
+        if model is not None and asked < len(made.chosen):
+            this.err.print(f"The model stopped answering after {asked:,} questions; the rest keep their words.")
         this.out.print(f"Measure with: onrecord eval run --dataset {out}")
 
 

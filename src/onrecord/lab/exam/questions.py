@@ -39,6 +39,10 @@ _DEFINES = re.compile(
     r"^(?P<article>(?:The|An?) )?(?P<what>[A-Za-z][\w./+-]*(?: [\w./+-]+){0,3}?)(?: \([^)]{2,20}\))? "
     r"(?:is|are) (?:an? |the |responsible for |used (?:to|for) )(?P<rest>.{12,})"
 )
+# What only a person is.
+_OFFICE = re.compile(
+    r"\b(?:officer|manager|director|engineer|lead|head|chair|owner|member|contact) (?:of|for|at|in)\b|officer\b"
+)
 _LASTS = re.compile(
     r"^(?P<what>(?:The |An? |All )?[A-Za-z][\w/-]*(?: (?!is |are |who |that |which )[\w/-]+){0,5}?) (?P<be>is|are) "
     r"(?P<done>\w+(?:ed|pt|nt|un)) (?P<how>for|every|within) "
@@ -61,7 +65,8 @@ _LOOSE = frozenset(
 # Heads of columns that ask nothing.
 _VAGUE = frozenset(
     """value values notes note remark remarks comment comments description event item name type kind what who where how
-    between within answer other details example examples more after before light link links yes no has have""".split()
+    between within answer other details example examples more after before light link links yes no has have
+    can be is are may must""".split()
 )
 _TOLD = 5  # sentences that a section's beginning counts as its answer
 # What may be asked of a named alert or component; the words by which a page would say it (none: any number would).
@@ -91,7 +96,8 @@ _OF_NAMES = ("What does {} mean?", "How do I fix {}?", "What is the impact of {}
 class Candidate:
     """A question with what is known of its truth. `source` names the function that made it.
 
-    Answerable: `quotes` answer it. Unanswerable: `near` are the documents that tempt.
+    Answerable: `quotes` answer it. Unanswerable: `near` are the documents that tempt. `original` is the question as
+    it was made, where the model `worded_by` has worded it.
     """
 
     question: str
@@ -101,6 +107,8 @@ class Candidate:
     quotes: tuple[Quote, ...] = ()
     answers: tuple[str, ...] = ()
     near: tuple[str, ...] = ()
+    original: str = ""
+    worded_by: str = ""
 
     @property
     def document(self) -> str:
@@ -126,11 +134,7 @@ def from_headings(corpus: Corpus) -> Iterator[Candidate]:
         if key in seen or not _ASKED.match(block.label) or not block.sentences or _ODD.search(block.label):
             continue
         seen.add(key)
-        if (
-            _is_plain(_EXPLETIVE.sub("", block.label))
-            and len(block.label.split()) >= 5
-            and _is_statement(block.sentences[0].text)
-        ):
+        if stands_alone(block.label) and len(block.label.split()) >= 5 and _is_statement(block.sentences[0].text):
             yield Candidate(_sentence(block.label), "faq", "heading", True, block.sentences[:_TOLD])
 
 
@@ -142,7 +146,8 @@ def from_definitions(corpus: Corpus) -> Iterator[Candidate]:
             if found and _is_name(found["what"]) and _is_statement(quote.text):
                 what = f"{(found['article'] or '').lower()}{found['what']}"
                 verb = "are" if " are " in quote.text[: found.start("rest")] else "is"
-                yield Candidate(f"What {verb} {what}?", "definition", "definition", True, (quote,))
+                asks = "Who" if not found["article"] and _OFFICE.search(found["rest"]) else "What"
+                yield Candidate(f"{asks} {verb} {what}?", "definition", "definition", True, (quote,))
 
 
 def from_durations(corpus: Corpus) -> Iterator[Candidate]:
@@ -322,6 +327,11 @@ def _is_name(text: str) -> bool:
     titled = sum(word[0].isupper() for word in words) >= 2
     odd = any(w.lower() in _LOOSE or w.endswith(("ing", "ly", ".", "'s")) for w in words)
     return _is_plain(text) and text.lower() not in _GENERAL and (shown or titled) and not odd
+
+
+def stands_alone(question: str) -> bool:
+    """Whether it can be read without a page at hand: no markup in it, and nothing that points elsewhere."""
+    return _is_plain(_EXPLETIVE.sub("", question))
 
 
 def _is_plain(text: str) -> bool:

@@ -9,6 +9,7 @@ import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,10 @@ _WORDS = (3, 30)
 
 @dataclass(frozen=True, slots=True)
 class Exam:
-    """`possible` counts the candidates that passed, `wanted` what was asked for; `rejected` are unread documents."""
+    """`passed` are the candidates that it was chosen from, `wanted` what was asked for, `rejected` unread documents."""
 
     chosen: tuple[Candidate, ...]
-    possible: int
+    passed: tuple[Candidate, ...]
     wanted: int
     rejected: tuple[str, ...] = ()
 
@@ -59,7 +60,7 @@ def make(sources: Sequence[Source], parser: Parser, cap: int, wanted: int, seed:
     if not chosen:
         hint = "It takes headings, definitions, tables or questions with answers; write some questions by hand."
         raise DatasetError("No question can be made of these documents.", hint)
-    return Exam(tuple(chosen), len(passed), wanted, corpus.rejected)
+    return Exam(tuple(chosen), tuple(passed), wanted, corpus.rejected)
 
 
 def _passed(corpus: Corpus, seed: int) -> Iterator[Candidate]:
@@ -69,10 +70,8 @@ def _passed(corpus: Corpus, seed: int) -> Iterator[Candidate]:
     for way, candidates in made.items():
         random.Random(f"{seed} {way.__name__}").shuffle(candidates)  # a text seeds alike in every process
         for candidate in candidates:
-            short, long = _WORDS
-            fits = short <= len(candidate.question.split()) <= long
             # asked of two places it may have two answers
-            if fits and asked[_key(candidate)] == 1 and not _leaks(candidate):
+            if fits(candidate.question) and asked[_key(candidate)] == 1 and not leaks(candidate):
                 yield candidate
 
 
@@ -80,7 +79,13 @@ def _key(candidate: Candidate) -> tuple[str, ...]:
     return tuple(sorted(fold.terms(candidate.question)))
 
 
-def _leaks(candidate: Candidate) -> bool:
+def fits(question: str) -> bool:
+    """Whether it is as long as questions are."""
+    short, long = _WORDS
+    return short <= len(question.split()) <= long
+
+
+def leaks(candidate: Candidate) -> bool:
     """Whether the question says its own answer."""
     told = candidate.answers or tuple(quote.text for quote in candidate.quotes)
     words = {term for text in told for t in fold.tokens(text) if not t.stop for term in t.terms}
@@ -95,15 +100,13 @@ def _choose(passed: Sequence[Candidate], wanted: int) -> list[Candidate]:
         queues[candidate.answerable, candidate.kind].append(candidate)
     per: Counter[str] = Counter()
     taken: list[Candidate] = []
-    terms: list[frozenset[str]] = []
     while any(queues.values()):
         for (answerable, _), queue in sorted(queues.items()):
             while queue and room[answerable]:
                 candidate = queue.pop()
-                own = frozenset(fold.terms(candidate.question))
-                if per[candidate.document] < _PER_DOCUMENT and not any(_alike(own, other) for other in terms):
+                new = not any(alike(candidate.question, other.question) for other in taken)
+                if new and per[candidate.document] < _PER_DOCUMENT:
                     taken.append(candidate)
-                    terms.append(own)
                     per[candidate.document] += 1
                     room[answerable] -= 1
                     break
@@ -112,8 +115,15 @@ def _choose(passed: Sequence[Candidate], wanted: int) -> list[Candidate]:
     return sorted(taken, key=lambda c: (not c.answerable, c.kind, c.question))
 
 
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    return len(one & other) > _ALIKE * len(one | other)
+def alike(one: str, other: str) -> bool:
+    """Whether two questions share so many of their words that one of them is enough."""
+    mine, theirs = _terms(one), _terms(other)
+    return len(mine & theirs) > _ALIKE * len(mine | theirs)
+
+
+@cache
+def _terms(question: str) -> frozenset[str]:
+    return frozenset(fold.terms(question))
 
 
 # ---------------------------------------------------------------- the dataset
@@ -122,7 +132,8 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
 def rows(exam: Exam) -> Iterator[dict[str, Any]]:
     """The questions as a dataset has them, with their provenance."""
     for candidate in exam.chosen:
-        told = f"{candidate.source} {candidate.document} {candidate.question}"
+        told = f"{candidate.source} {candidate.document} {candidate.original or candidate.question}"
+        worded = {"worded_by": candidate.worded_by, "from": candidate.original} if candidate.worded_by else {}
         yield {
             "id": hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:12],
             "question": candidate.question,
@@ -132,7 +143,7 @@ def rows(exam: Exam) -> Iterator[dict[str, Any]]:
             "relevant": list(dict.fromkeys(quote.document for quote in candidate.quotes)),
             "evidence": [_evidence(quote) for quote in candidate.quotes],
             "near": list(dict.fromkeys(candidate.near)),
-            "provenance": {"by": candidate.source, "document": candidate.document},
+            "provenance": {"by": candidate.source, "document": candidate.document, **worded},
         }
 
 
@@ -141,10 +152,15 @@ def _evidence(quote: Quote) -> dict[str, Any]:
     return {"doc": quote.document, **place, "quote": quote.quote}
 
 
-def write(exam: Exam, sources: Sequence[Source], folder: Path) -> None:
-    """A dataset of the documents that could be read and the questions. Raises DatasetError for a folder in use."""
+def vacant(folder: Path) -> None:
+    """Raises DatasetError for a folder that holds something."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DatasetError(f"{folder} is there already and not empty.", "Name another folder with --out.")
+
+
+def write(exam: Exam, sources: Sequence[Source], folder: Path) -> None:
+    """A dataset of the documents that could be read and the questions. Raises DatasetError for a folder in use."""
+    vacant(folder)
     unread = set(exam.rejected)
     for source in sources:
         if source.uri not in unread:
