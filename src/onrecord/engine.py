@@ -40,7 +40,7 @@ from onrecord.retrieve.decompose import plan
 from onrecord.retrieve.search import Search
 from onrecord.sources import expand
 from onrecord.spans import codec, place
-from onrecord.types import Event, Finished, Place, Plan, Query, Ranking, Record, Scope, Span, Version
+from onrecord.types import Event, Evidence, Finished, Place, Plan, Query, Ranking, Record, Scope, Span, Version
 
 Paths = str | Path | Iterable[str | Path]
 Tell = Callable[[Progress], None]
@@ -185,11 +185,19 @@ class AsyncEngine:
 
     async def ask(self, question: str, scope: Scope | None = None) -> Record:
         """The finished record of one question: its `outcome` is an Answer or a Refusal. Raises QuestionError."""
-        async with aclosing(self.ask_events(question, scope)) as events:
-            async for event in events:
-                if isinstance(event, Finished):
-                    return event.record
-        raise AssertionError("a stream ends with Finished or raises")
+        return await _finished(self.ask_events(question, scope))
+
+    async def reconsider(self, record: Record) -> Record:
+        """What this engine makes of the evidence in a record, without searching again.
+
+        That is what `ask` gives where the engine of the record differs in its `grounding.threshold` only.
+        """
+
+        async def known(plan: Plan) -> Evidence:
+            return record.evidence
+
+        stages = replace(self._stages(record.query), gather=known)
+        return await _finished(ask(record.query, stages, self.policy))
 
     def _query(self, text: str, scope: Scope | None) -> Query:
         limit = self.policy.limits.question_chars
@@ -350,6 +358,10 @@ class Engine:
     def ask(self, question: str, scope: Scope | None = None) -> Record:
         return self._call(self._engine.ask, question, scope)
 
+    def reconsider(self, record: Record) -> Record:
+        """As `AsyncEngine.reconsider`."""
+        return self._call(self._engine.reconsider, record)
+
     def ask_events(self, question: str, scope: Scope | None = None) -> Iterator[Event]:
         """The stream of one question; leaving it early ends the question and keeps its record."""
         stream = self._engine.ask_events(question, scope)
@@ -408,6 +420,14 @@ class Engine:
         other = copy(self)
         other._engine = self._engine.with_policy(policy)
         return other
+
+
+async def _finished(stream: AsyncGenerator[Event, None]) -> Record:
+    async with aclosing(stream) as events:
+        async for event in events:
+            if isinstance(event, Finished):
+                return event.record
+    raise AssertionError("a stream ends with Finished or raises")
 
 
 def _cut_alike(policy: Policy, bound: Chunking | None) -> Policy:

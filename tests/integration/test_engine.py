@@ -515,6 +515,17 @@ def test_another_policy_on_the_same_store(kb: Engine) -> None:
         kb.ask(AUDIT)
 
 
+@pytest.mark.parametrize("question", [AUDIT, *REFUSED, "What does RDS-4471 mean, and how long are backups kept?"])
+@pytest.mark.parametrize("threshold", [0.0, 0.5, 0.999])
+def test_a_record_reconsidered_is_what_another_threshold_answers(kb: Engine, question: str, threshold: float) -> None:
+    other = kb.with_policy(Policy().with_(grounding={"threshold": threshold}))
+    record = kb.ask(question)
+    again, asked = other.reconsider(record), other.ask(question)
+    assert (again.outcome, again.dropped) == (asked.outcome, asked.dropped)
+    assert (again.evidence, again.policy, again.threshold) == (asked.evidence, asked.policy, threshold)
+    assert again.id != record.id
+
+
 def test_ingest_leaves_other_work_on_the_loop_alone(docs: Path, store: str) -> None:
     for n in range(60):
         (docs / f"{n}.md").write_text(f"# Guide {n}\n\n" + "The rule holds for every shift. " * 200)

@@ -135,7 +135,7 @@ async def _tried(engine: AsyncEngine, forced: AsyncEngine, question: Question, t
     searched = (time.perf_counter() - started) * 1000
     record = await engine.ask(question.text, scope)
     kept_back = any(s.confidence < engine.policy.grounding.threshold for s in record.evidence.supports)
-    whole = await forced.ask(question.text, scope) if kept_back else record
+    whole = await forced.reconsider(record) if kept_back else record
     valid = [await _valid(engine, citation, scope) for citation in _citations(record)]
     trial = _judged(question, truth, ranking, record, whole, valid)
     return replace(trial, timings_ms={"search": searched, **record.timings_ms})
