@@ -22,7 +22,6 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from onrecord import fold, report, wiring
 from onrecord.answer.ask import Stages, ask
-from onrecord.answer.confidence import Confidence, shipped
 from onrecord.answer.evidence import Gather
 from onrecord.answer.extract import Extract
 from onrecord.answer.review import review
@@ -30,7 +29,7 @@ from onrecord.answer.verify import verify
 from onrecord.errors import OnRecordError, QuestionError, UsageError
 from onrecord.index.local import LocalIndex
 from onrecord.ingest import Ingest, Progress, Summary, Wish
-from onrecord.policy import Chunking, Grounding, Policy
+from onrecord.policy import Chunking, Policy
 from onrecord.ports import Embedder
 from onrecord.record import answers, installed, read, write
 from onrecord.record.answers import AnswerRow
@@ -72,8 +71,8 @@ class AsyncEngine:
             self.embedder = wiring.embedder(chosen, settings.api_key) if isinstance(chosen, str) else chosen
             write.bind_model(self.database, self.embedder.name)
             self.policy = _cut_alike(self.policy, write.bound_chunking(self.database))
-            confidence = self._confidence(settings)
-            self.policy = _promised(self.policy, confidence)
+            confidence = wiring.confidence(settings, installed.confidence(self.database), self.embedder.name)
+            self.policy = confidence.applied_to(self.policy)
             self.index = LocalIndex(self.database, self.embedder.name, self.embedder.dim)
         except BaseException:
             self.close()
@@ -81,18 +80,6 @@ class AsyncEngine:
         self.searcher = Search(self.index, self.embedder, partial(read.find_chunks, self.database), self.policy)
         encoder = wiring.token_embedder(self.embedder)
         self.gather = Gather(self.searcher, self.index, encoder, confidence, self.policy)
-
-    def _confidence(self, settings: wiring.Settings) -> Confidence:
-        """The calibrated one that a setting names, or the store's, or else what comes with OnRecord."""
-        held = installed.confidence(self.database)
-        if settings.confidence is None and held is None:
-            return shipped()
-        # imported here: most stores have none
-        from onrecord.answer import calibrated
-
-        named = settings.confidence
-        found = calibrated.read(named) if named is not None else calibrated.load(held or "", "this store")
-        return calibrated.fits(found, self.embedder.name)
 
     async def __aenter__(self) -> Self:
         return self
@@ -288,7 +275,7 @@ class AsyncEngine:
             "index": {"generation": self.index.generation, "chunks": self.index.size, "fresh": self.index.fresh()},
             "confidence": self.gather.confidence.name,
             "threshold": self.policy.grounding.threshold,
-            **_promise(self.gather.confidence, self.policy),
+            **self._promise(),
             "policy": self.policy.hash,
         }
 
@@ -296,6 +283,21 @@ class AsyncEngine:
     def models(self) -> Mapping[str, str]:
         """The models that find and judge, by what they are for."""
         return {"embedder": self.embedder.name, "confidence": self.gather.confidence.name}
+
+    def _promise(self) -> Mapping[str, Any]:
+        """What was proved of a calibrated confidence, and whether that holds here."""
+        confidence = self.gather.confidence
+        if (made := confidence.promise) is None:
+            return {}
+        return {
+            "promise": {
+                "risk": made.risk,
+                "confidence": made.confidence,
+                "dataset": f"{made.dataset} {made.dataset_hash}",
+                "made": made.created,
+                "holds": confidence.holds_under(self.policy),
+            }
+        }
 
     def unrecorded(self) -> AsyncEngine:
         """The same store, whose questions leave no audit record: for measuring. Closing one closes the other."""
@@ -437,31 +439,6 @@ def _cut_alike(policy: Policy, bound: Chunking | None) -> Policy:
     if policy.chunking != Chunking():
         raise UsageError("This store's documents are cut in other sizes.", "Open another store for yours.")
     return replace(policy, chunking=bound)
-
-
-def _promised(policy: Policy, confidence: Confidence) -> Policy:
-    """The policy with the threshold that the confidence was calibrated to, unless another one was chosen."""
-    if confidence.threshold is None or policy.grounding.threshold != Grounding().threshold:
-        return policy
-    return policy.with_(grounding={"threshold": confidence.threshold})
-
-
-def _promise(confidence: Confidence, policy: Policy) -> Mapping[str, Any]:
-    """What was proved of a calibrated confidence, and whether it was under this policy and this threshold."""
-    made = confidence.promise
-    if made is None:
-        return {}
-    asked = policy.with_(grounding={"threshold": Grounding().threshold})
-    holds = made.policy == asked.hash and policy.grounding.threshold == confidence.threshold
-    return {
-        "promise": {
-            "risk": made.risk,
-            "confidence": made.confidence,
-            "dataset": f"{made.dataset} {made.dataset_hash}",
-            "made": made.created,
-            "holds": holds,
-        }
-    }
 
 
 async def _to_its_end(work: Coroutine[Any, Any, T], cancelled: Callable[[], object] = lambda: None) -> T:

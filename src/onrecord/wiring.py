@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from onrecord.answer.confidence import Confidence, shipped
 from onrecord.errors import UsageError
 from onrecord.policy import Policy
 from onrecord.ports import Embedder, Parser, TokenEmbedder, Writer
@@ -104,6 +105,21 @@ def _openai(name: str) -> tuple[str, str] | None:
 def token_embedder(model: Embedder) -> TokenEmbedder | None:
     """The same model as a token embedder, where it is one."""
     return model if isinstance(model, _Tokens) else None  # type: ignore[return-value]
+
+
+def confidence(settings: Settings, held: str | None, embedder: str) -> Confidence:
+    """The calibrated one that a setting names, or the one that the store holds as text, or what comes with OnRecord.
+
+    Raises ModelError where it is damaged or was calibrated with another embedding model.
+    """
+    if settings.confidence is None and held is None:
+        return shipped()
+    # imported here: most stores have none
+    from onrecord.answer import calibrated
+
+    named = settings.confidence
+    found = calibrated.read(named) if named is not None else calibrated.load(held or "", "this store")
+    return calibrated.fits(found, embedder)
 
 
 def parser() -> Parser:

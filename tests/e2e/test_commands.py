@@ -278,7 +278,15 @@ def test_reindex_brings_back_a_lost_index(full: Cli) -> None:
 def test_doctor_finds_a_sound_store(full: Cli) -> None:
     found = full.json("doctor")
     check(found, shapes.CHECKS)
-    assert {c["what"] for c in found["checks"]} >= {"python", "libraries", "model", "folder", "store", "index"}
+    assert {c["what"] for c in found["checks"]} >= {
+        "python",
+        "libraries",
+        "model",
+        "folder",
+        "store",
+        "index",
+        "confidence",
+    }
     assert all(c["ok"] for c in found["checks"])
     assert full("doctor").out.count("ok    ") == len(found["checks"])
 
@@ -287,7 +295,7 @@ def test_doctor_finds_a_store_that_is_none(cli: Cli) -> None:
     Path("store.db").write_text("just text, and much too long to be taken for an empty database " * 50)
     ran = cli("doctor", "--json")
     assert ran.code == 1
-    assert [c["what"] for c in ran.json["checks"] if not c["ok"]] == ["store", "index"]
+    assert [c["what"] for c in ran.json["checks"] if not c["ok"]] == ["store", "index", "confidence"]
     assert "FAIL  store: " in cli("doctor").out
 
 

@@ -138,14 +138,36 @@ def test_a_calibrated_store_uses_it_and_says_so_until_it_is_reset(
     assert record["models"]["confidence"] == kept["artefact"]
     assert record["threshold"] == kept["proof"]["threshold"]
     assert lab("--json", "audit", "show", record["id"]).json["models"] == record["models"]
+    [check] = [c for c in lab("--json", "doctor").json["checks"] if c["what"] == "confidence"]
+    assert check["ok"]
+    assert check["found"] == f"{kept['artefact']}, calibrated on small: at most 90.0% of answers wrong"
+    monkeypatch.setenv("ONRECORD_MAX_FILE_BYTES", "1000")
+    assert "but under other settings" in lab("doctor").out
+    monkeypatch.delenv("ONRECORD_MAX_FILE_BYTES")
     assert "uses the confidence that came with OnRecord again" in lab("eval", "calibrate", "--reset").out
     assert lab("--json", "status").json["confidence"] == shipped
     monkeypatch.setenv("ONRECORD_CONFIDENCE", "c.json")
     assert lab("--json", "status").json["confidence"] == kept["artefact"]
     Path("c.json").write_text("{}")
     assert "is damaged" in lab("status").err
+    assert "FAIL  confidence: The confidence in c.json is damaged" in lab("doctor").out
     monkeypatch.setenv("ONRECORD_CONFIDENCE", "none.json")
     assert "can't be read" in lab("status").err
+
+
+def test_a_store_is_measured_as_a_reader_in_its_groups(lab: Cli, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONRECORD_STORE", str(lab.folder / "kb.db"))
+    monkeypatch.setenv("ONRECORD_EMBEDDER", "hash-test")
+    lab("ingest", small / "docs", "--uri-prefix", "kb/", "--group", "crew")
+    unseen = run(lab, small, "--in-store")
+    assert (unseen.code, "is not in the store" in unseen.err) == (1, True)
+    seen = run(lab, small, "--in-store", "--group", "crew").json
+    assert seen["measures"]["all"]["hit@5"]["value"] > 0
+    assert lab("--json", "audit", "list").json == {"answers": []}
+    calibrated = lab("--json", "eval", "calibrate", "--in-store", "-g", "crew", "--dataset", small, "--risk", "0.99")
+    assert calibrated.json["fitted_on"] + calibrated.json["tested"] > 0
+    alone = run(lab, small, "--group", "crew")
+    assert (alone.code, "Only the documents of a store have groups" in alone.err) == (2, True)
 
 
 def test_calibrating_needs_something_to_calibrate_on(lab: Cli) -> None:

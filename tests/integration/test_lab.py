@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from onrecord.lab.ablate import Told, ablate, variants
 from onrecord.lab.bench import Bench, remembering, standing, throwaway
 from onrecord.lab.corpus import Diagnosis, diagnose
 from onrecord.lab.dataset import load
-from onrecord.lab.results import Run, measure, read, save
+from onrecord.lab.results import Run, measure, read, save, to_json
 from onrecord.models.offline import HashEmbedder
 from onrecord.policy import Policy
 from onrecord.ports import Floats, Use
@@ -175,6 +176,12 @@ def test_a_run_is_read_as_it_was_saved(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(DatasetError, match="is no run"):
             read(path)
+    for place, value in (("n", "4"), ("n", True), ("value", "high"), ("value", math.nan), ("low", None)):
+        body = to_json(run)
+        body["measures"]["all"]["hit@1"][place] = value
+        path.write_text(json.dumps(body))
+        with pytest.raises(DatasetError, match="is no run"):
+            read(path)
     with pytest.raises(DatasetError, match="can't be read"):
         read(tmp_path / "none.json")
 
@@ -219,6 +226,24 @@ def test_a_dataset_in_another_language(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------- a store that stands
+
+
+@pytest.mark.parametrize(
+    ("quote", "told"),
+    [
+        ("audit log are kept 400 days", "the nearest line is 'Audit logs are kept for 400 days.'"),
+        ("the weather on Mars", "Quote the document word for word."),
+    ],
+)
+def test_a_quote_that_does_not_stand_there_is_told_with_its_line_and_what_is_near(
+    tmp_path: Path, quote: str, told: str
+) -> None:
+    wrong = question("q2", "How long are audit logs kept?", "a.md", "Audit")
+    wrong["evidence"] = [{"doc": "a.md", "quote": quote}]
+    root = dataset(tmp_path, [QUESTIONS[0], wrong])
+    with pytest.raises(DatasetError, match=r"line 2: the quote .* doesn't stand in a\.md") as caught:
+        opened(root)
+    assert told in caught.value.hint
 
 
 def test_a_standing_store_is_measured_and_left_as_it_is(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
+from onrecord.policy import Grounding, Policy
+
 
 @dataclass(frozen=True, slots=True)
 class Logistic:
@@ -82,6 +84,18 @@ class Confidence:
     support: Logistic | Remapped
     threshold: float | None = None
     promise: Promise | None = None
+
+    def applied_to(self, policy: Policy) -> Policy:
+        """The policy with the threshold that this was calibrated to, unless another one was chosen."""
+        if self.threshold is None or policy.grounding.threshold != Grounding().threshold:
+            return policy
+        return policy.with_(grounding={"threshold": self.threshold})
+
+    def holds_under(self, policy: Policy) -> bool:
+        """Whether the promise was proved under this policy and its threshold."""
+        asked = policy.with_(grounding={"threshold": Grounding().threshold})
+        proved = self.promise is not None and self.promise.policy == asked.hash
+        return proved and policy.grounding.threshold == self.threshold
 
 
 @cache

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onrecord import wiring
+from onrecord.answer.confidence import shipped
 from onrecord.errors import ModelError, ModelMismatch, OnRecordError, StoreError
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def examine(store: str | None) -> list[Check]:
         "folder": lambda: _folder(url),
         "store": lambda: _store(url),
         "index": lambda: _index(url, settings),
+        "confidence": lambda: _confidence(url, settings),
     }
     return [_try(what, look) for what, look in checks.items()]
 
@@ -109,6 +111,22 @@ def _index(url: str, settings: wiring.Settings) -> str:
         return f"{index.size:,} chunks, " + (
             f"{behind:,} changes behind; the next command catches up" if behind else "up to date"
         )
+
+
+def _confidence(url: str, settings: wiring.Settings) -> str:
+    from onrecord.record import installed
+
+    held = None
+    if _path(url).exists():
+        with _opened(url) as database:
+            held = installed.confidence(database)
+    if settings.confidence is None and held is None:
+        return f"{shipped().name}, which came with OnRecord"
+    model = wiring.embedder(settings.embedder, settings.api_key)
+    found = wiring.confidence(settings, held, model.name)
+    assert found.promise is not None
+    told = f"{found.name}, calibrated on {found.promise.dataset}: at most {found.promise.risk:.1%} of answers wrong"
+    return told if found.holds_under(found.applied_to(settings.policy())) else f"{told}, but under other settings"
 
 
 @contextmanager

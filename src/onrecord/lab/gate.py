@@ -10,11 +10,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from onrecord.errors import DatasetError, UsageError
+from onrecord.lab import files
 from onrecord.lab.measures import MEASURES, Gap, figures
 from onrecord.lab.results import OVERALL, Run, sliced
 from onrecord.lab.statistics import RESAMPLES, SEED, Difference, Floats, Mean, intervals, value_of
@@ -211,27 +212,44 @@ def _block(brackets: Literal["[]", "{}"], rows: Sequence[str]) -> str:
 
 
 def save(held: Baseline, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_text(to_json(held), encoding="utf-8")
-    part.replace(path)
+    """Raises UsageError where it can't be written."""
+    files.write(path, to_json(held), "--baseline")
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The form of the file."""
+
+    format: Literal[1]
+    dataset: str
+    dataset_hash: str
+    commit: str
+    policy: str
+    fingerprint: str
+    created: str
+    gates: tuple[Gate, ...]
+    questions: dict[str, dict[str, float]]
 
 
 def read(path: Path) -> Baseline:
     """Raises DatasetError for anything but a baseline."""
     hint = "Make one: onrecord eval baseline --dataset DIR"
     try:
-        raw: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if raw.pop("format") != FORMAT:
-            raise ValueError("its format is another one")
-        gates, questions = tuple(Gate(**gate) for gate in raw.pop("gates")), raw.pop("questions")
-        if any(gate.measure not in MEASURES for gate in gates):
-            raise ValueError("it gates a measure that there isn't")
-        values = {
-            gate.name: {q: float(row[gate.name]) for q, row in questions.items() if gate.name in row} for gate in gates
-        }
-        return Baseline(**raw, gates=gates, values=values)
+        written = files.parse(_Written, path.read_bytes())
+        if strange := [gate.measure for gate in written.gates if gate.measure not in MEASURES]:
+            raise ValueError(f"it gates {strange[0]!r}, and there is no such measure")
     except OSError as error:
         raise DatasetError(f"There is no baseline {path}: {error.strerror}.", hint) from error
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except ValueError as error:
         raise DatasetError(f"{path} is no baseline: {error}.", hint) from error
+    rows = written.questions.items()
+    return Baseline(
+        dataset=written.dataset,
+        dataset_hash=written.dataset_hash,
+        commit=written.commit,
+        policy=written.policy,
+        fingerprint=written.fingerprint,
+        created=written.created,
+        gates=written.gates,
+        values={gate.name: {q: row[gate.name] for q, row in rows if gate.name in row} for gate in written.gates},
+    )

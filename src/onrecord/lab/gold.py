@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from onrecord.fold import terms
 from onrecord.lab.dataset import Dataset, Gold, Question
 from onrecord.spans import codec, locate
 from onrecord.types import Run, Span, Version
@@ -54,12 +55,25 @@ def _resolved(dataset: Dataset, question: Question, gold: Gold, stored: Mapping[
         raise dataset.wrong(question.line, f"the document {gold.document!r} is not in the store.", "Ingest it.")
     span = _find(gold, there)
     if span is None:
-        words = " ".join(gold.quote.split())
-        short = words if len(words) <= 60 else words[:60] + "…"
+        near = _nearest(gold.quote, there.version.text)
         raise dataset.wrong(
-            question.line, f"the quote {short!r} doesn't stand in {gold.document}.", "Quote the document word for word."
+            question.line,
+            f"the quote {_short(gold.quote)!r} doesn't stand in {gold.document}.",
+            "Quote the document word for word" + (f"; the nearest line is {_short(near)!r}." if near else "."),
         )
     return GoldSpan(gold.document, span)
+
+
+def _short(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= 60 else words[:60] + "…"
+
+
+def _nearest(quote: str, text: str) -> str:
+    """The line that shares most words with a quote, the shortest of several; empty where none shares half of them."""
+    wanted = set(terms(quote))
+    shared, _, line = max(((len(wanted & set(terms(n))), -len(n), n) for n in text.splitlines()), default=(0, 0, ""))
+    return line if 2 * shared >= len(wanted) > 0 else ""
 
 
 def _find(gold: Gold, there: Stored) -> Span | None:

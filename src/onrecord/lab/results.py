@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import subprocess
@@ -11,15 +10,16 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 from onrecord import __version__
 from onrecord.errors import DatasetError
+from onrecord.lab import files
 from onrecord.lab.bench import Bench
 from onrecord.lab.dataset import Dataset
 from onrecord.lab.measures import Gap, figures
 from onrecord.lab.statistics import RESAMPLES, SEED, Interval, Statistic, intervals
-from onrecord.lab.trial import Cited, Found, PartTrial, Trial, attempt
+from onrecord.lab.trial import Trial, attempt
 
 FORMAT = 1
 OVERALL = "all"
@@ -174,18 +174,15 @@ def _figure(estimate: Estimate) -> dict[str, Any]:
 
 
 def save(run: Run, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(to_json(run), ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
-    part.replace(path)
+    """Raises UsageError where it can't be written."""
+    files.write(path, json.dumps(to_json(run), ensure_ascii=False, allow_nan=False) + "\n", "--runs")
 
 
 def read(path: Path) -> Run:
     """A run that `save` wrote. Raises DatasetError for anything else."""
     with _reading(path):
-        body = json.loads(path.read_text(encoding="utf-8"))
-        head = _head(body)
-        return Run(head.stamp, head.table, tuple(map(_trial, body["trials"])))
+        written = _checked(_Whole, path.read_bytes())
+        return Run(written.stamp, written.measures, written.trials)
 
 
 def glance(path: Path) -> Head:
@@ -199,7 +196,8 @@ def glance(path: Path) -> Head:
             if not (more := file.read(_PIECE)) or len(text) > _HEAD_CAP:
                 raise ValueError("it has no questions")
             text += more
-        return _head(json.loads(text[: text.index(_TRIALS)] + "}"))
+        written = _checked(_Written, text[: text.index(_TRIALS)].encode() + b"}")
+        return Head(written.fingerprint, written.stamp, written.measures)
 
 
 # No string of a JSON document holds these characters: a quotation mark within one is escaped.
@@ -208,38 +206,38 @@ _PIECE = 64 * 1024
 _HEAD_CAP = 8 * 1024 * 1024
 
 
-def _head(body: Mapping[str, Any]) -> Head:
-    if body["format"] != FORMAT:
-        raise ValueError(f"its format is {body['format']}, not {FORMAT}")
-    raw = body["stamp"]
-    stamp = Stamp(**{**raw, "rejected": tuple(raw["rejected"])})
-    rows = {name: {m: _estimate(e) for m, e in row.items()} for name, row in body["measures"].items()}
-    if OVERALL not in rows:
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The form of the file."""
+
+    format: Literal[1]
+    fingerprint: str
+    stamp: Stamp
+    measures: dict[str, dict[str, Estimate]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole(_Written):
+    trials: tuple[Trial, ...]
+
+
+W = TypeVar("W", bound=_Written)
+
+
+def _checked(form: type[W], data: bytes) -> W:
+    """Raises ValueError where the bytes are no JSON of this form."""
+    written = files.parse(form, data)
+    if OVERALL not in written.measures:
         raise ValueError("it has no figures")
-    return Head(str(body["fingerprint"]), stamp, rows)
+    return written
 
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
+    hint = "Name a file that eval run wrote."
     try:
         yield
     except OSError as error:
-        raise DatasetError(f"{path} can't be read: {error.strerror}.", "Name a file that eval run wrote.") from error
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise DatasetError(f"{path} is no run: {error}.", "Name a file that eval run wrote.") from error
-
-
-def _estimate(raw: Mapping[str, Any]) -> Estimate:
-    return Gap(raw["why"]) if raw["value"] is None else Interval(**raw)
-
-
-def _trial(raw: Mapping[str, Any]) -> Trial:
-    # a run of an earlier day lacks what was added since
-    fields = {f.name: f.default is dataclasses.MISSING for f in dataclasses.fields(Trial)}
-    if not {name for name, needed in fields.items() if needed} <= raw.keys() <= fields.keys():
-        raise ValueError("a question of it lacks something")
-    ranking = tuple(Found(**found) for found in raw["ranking"])
-    cited = tuple(Cited(**cited) for cited in raw["cited"])
-    parts = tuple(PartTrial(**part) for part in raw.get("parts", ()))
-    told = {name: tuple(raw.get(name, ())) for name in ("answers", "quotes")}
-    return Trial(**{**raw, **told, "ranking": ranking, "cited": cited, "parts": parts})
+        raise DatasetError(f"{path} can't be read: {error.strerror}.", hint) from error
+    except ValueError as error:
+        raise DatasetError(f"{path} is no run: {error}.", hint) from error

@@ -155,7 +155,7 @@ def gate(
 def _measured(this: Session, data: Dataset, settings: list[str] | None) -> Run:
     import anyio
 
-    return anyio.run(evaluating.measured, this, data, evaluating.policy_of(settings), False)
+    return anyio.run(evaluating.measured, this, data, evaluating.policy_of(settings))
 
 
 def _beside(dataset: Path) -> Path:

@@ -40,6 +40,7 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="GROUP.NAME=VALUE", help="Another number of the policy; several times for several."),
 ]
+InStore = Annotated[bool, typer.Option("--in-store", help="Measure --store as it is, instead of a throw-away store.")]
 Runs = Annotated[
     Path | None, typer.Option("--runs", metavar="DIR", help="Where runs are kept. Default: in the user's data folder.")
 ]
@@ -52,9 +53,8 @@ def run(
     file: Questions = None,
     split: Split = None,
     settings: Set = None,
-    in_store: Annotated[
-        bool, typer.Option("--in-store", help="Measure --store as it is, instead of a throw-away store.")
-    ] = False,
+    in_store: InStore = False,
+    group: Groups = None,
     runs: Runs = None,
 ) -> None:
     """Ask every question of a dataset and count what was found, answered and refused."""
@@ -64,21 +64,26 @@ def run(
 
     this = session(ctx)
     data = dataset_of(dataset, file, split)
-    done = anyio.run(measured, this, data, policy_of(settings), in_store)
+    done = anyio.run(measured, this, data, policy_of(settings), in_store, group)
     path = kept(done, runs)
     if not this.put(figures.to_json(done, path)):
         figures.show(this.out, done, path)
 
 
-async def measured(this: Session, data: Dataset, policy: Policy, in_store: bool) -> Run:
+async def measured(
+    this: Session, data: Dataset, policy: Policy, in_store: bool = False, groups: list[str] | None = None
+) -> Run:
+    """The questions asked of --store, as a reader in these groups, or of a store for them alone."""
     from onrecord.engine import AsyncEngine
     from onrecord.lab.bench import standing, throwaway
     from onrecord.lab.results import measure
 
+    if groups and not in_store:
+        raise UsageError("Only the documents of a store have groups.", "Add --in-store, or leave out --group.")
     if in_store:
         engine = AsyncEngine(this.store, policy=policy, create=False)
         try:
-            bench = await standing(engine, data, this.scope())
+            bench = await standing(engine, data, this.scope(groups))
             with questions(this, len(data.questions)) as tell_done:
                 return await measure(data, bench, tell_done)
         finally:
@@ -210,6 +215,8 @@ def calibrate(
     level: Annotated[float, typer.Option("--confidence", metavar="C", help="How sure that is to be.")] = 0.95,
     file: Questions = None,
     split: Split = None,
+    in_store: InStore = False,
+    group: Groups = None,
     run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Use this run instead of asking.")] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it here too.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what comes out, and change nothing.")] = False,
@@ -225,6 +232,7 @@ def calibrate(
     from onrecord.answer import calibrated
     from onrecord.answer.confidence import shipped
     from onrecord.apps import promises
+    from onrecord.lab import files
     from onrecord.lab.calibrate import calibrate as fitted
     from onrecord.lab.runs import find
 
@@ -240,11 +248,11 @@ def calibrate(
         asked = find(runs_folder(runs), run)
     else:
         assert dataset is not None
-        asked = anyio.run(measured, this, dataset_of(dataset, file, split), policy_of(None), False)
+        asked = anyio.run(measured, this, dataset_of(dataset, file, split), policy_of(None), in_store, group)
     found = fitted(asked, shipped(), risk, level)
     if found.proof is not None and not dry_run:
         if out is not None:  # first, so that nothing is changed where it can't be written
-            out.write_text(calibrated.dump(found.confidence), encoding="utf-8")
+            files.write(out, calibrated.dump(found.confidence), "--out")
         promises.install(this, found.confidence)
     if not this.put(promises.to_json(found, kept=found.proof is not None and not dry_run)):
         promises.show(this.out, found, dry_run)
@@ -298,6 +306,7 @@ def report(
     """
     if find_spec("matplotlib") is None:
         raise UsageError("The lab's libraries are not installed.", 'Install them: pip install "onrecord[lab]"')
+    from onrecord.lab import files
     from onrecord.lab.report import page, trend
     from onrecord.lab.runs import LATEST, find
 
@@ -307,23 +316,9 @@ def report(
     alone = len(found) == 1
     past = trend.history(folder, run.stamp.dataset) if alone else trend.History(tuple(r.head for r in found))
     text = page(run, past.heads)
-    size = _written(text, out)
+    size = files.write(out, text, "--out")
     for path in past.unread:
         this.err.print(f"{short(str(path))} is no run and is left out of the trend.", style="yellow")
     told = {"report": str(out), "run": run.name, "fingerprint": run.fingerprint, "runs": len(past.heads), "bytes": size}
     if not this.put({**told, "unread": [str(path) for path in past.unread]}):
         this.out.print(f"{short(str(out))}: run {name(run.name)}, {size / 1024:,.0f} KB.")
-
-
-def _written(text: str, out: Path) -> int:
-    """How many bytes the file holds. It is there whole or as it was."""
-    data = text.encode()
-    part = out.with_name(out.name + ".part")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(data)
-        part.replace(out)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise UsageError(f"{out} can't be written: {error.strerror}.", "Name another file with --out.") from error
-    return len(data)
