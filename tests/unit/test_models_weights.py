@@ -306,6 +306,10 @@ def test_a_hub_without_end_is_cut_off(home: Path, hub: dict[str, bytes]) -> None
     hub["model.safetensors"] = bytes(80 << 20)
     with pytest.raises(ModelMissing, match="not the pinned one"):
         weights.pull("hub")
+    # the server's thread learns of it a moment later
+    deadline = time.monotonic() + 10
+    while "hung up" not in hub and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert "hung up" in hub
 
 
