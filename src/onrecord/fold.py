@@ -24,7 +24,7 @@ _SPLIT = re.compile(r"[.\-_]+")
 # Between two digits a separator carries meaning (v1.2 is not v12); elsewhere it is spelling (SEV-1 is SEV1).
 _LOOSE = re.compile(r"(?<!\d)[.\-_]+|[.\-_]+(?!\d)")
 # Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar: scripts that write words without spaces between them.
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 _POSSESSIVE = re.compile(r"['’]s$")
 
 STOP = frozenset(
@@ -93,7 +93,7 @@ class _Folded(NamedTuple):
 def _fold(surface: str) -> _Folded:
     """What one surface is worth, wherever it stands."""
     surface = _POSSESSIVE.sub("", unicodedata.normalize("NFKC", surface))[:256]
-    if _UNSPACED.search(surface):
+    if UNSPACED.search(surface):
         return _Folded(tuple(dict.fromkeys(_bigrams(surface))))
     word = plain(surface).replace("'", "").replace("’", "").replace(",", "")
     camel = _camel(surface)
@@ -121,7 +121,7 @@ def _camel(word: str) -> bool:
 def _bigrams(surface: str) -> list[str]:
     out: list[str] = []
     at = 0
-    for match in _UNSPACED.finditer(surface):
+    for match in UNSPACED.finditer(surface):
         out += terms(surface[at : match.start()])
         run = plain(match.group())
         out += [run[i : i + 2] for i in range(max(1, len(run) - 1))]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import string
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +11,7 @@ from onrecord.engine import AsyncEngine
 from onrecord.errors import QuestionError
 from onrecord.lab.dataset import Dataset, Question
 from onrecord.lab.gold import GoldSpan
+from onrecord.lab.matching import stands_in
 from onrecord.types import Answer, Citation, Claim, Ranking, Record, Refusal, Scope, Span, Version
 
 DEPTH = 100  # passages looked at for the ranking of documents
@@ -67,8 +66,8 @@ class PartTrial:
 class Trial:
     """One question as it went.
 
-    `right` is what became, or would have become, of the answer: where the guard refuses for weak evidence the
-    question is asked once more without a threshold. None: no answer could be given at all. `evidence` is the share of
+    `right` is what became, or would have become, of the answer: where the guard refuses for weak evidence the same
+    evidence is answered from without a threshold. None: no answer could be given at all. `evidence` is the share of
     gold spans among the best passages, `overlap` whether a citation shares characters with one, `match` whether a
     gold answer stands in the answer; each None where there is no such truth. `grounded` is the share of claims whose
     citations are the very words of the stored version. `parts` tell what would be said under any threshold. `answers`
@@ -266,8 +265,8 @@ def _match(record: Record, answers: Sequence[str]) -> bool | None:
 
 def _says(claims: Sequence[Claim], answers: Sequence[str]) -> bool:
     """Whether one of the gold answers stands, word for word, in what was said or quoted."""
-    said = _normal(" ".join([*(c.text for c in claims), *(x.quote for c in claims for x in c.citations)]))
-    return any(f" {_normal(answer)} " in f" {said} " for answer in answers)
+    said = " ".join([*(c.text for c in claims), *(x.quote for c in claims for x in c.citations)])
+    return any(stands_in(answer, said) for answer in answers)
 
 
 def _right(claims: Sequence[Claim], question: Question, gold: Sequence[GoldSpan], truth: Truth) -> bool | None:
@@ -289,12 +288,3 @@ def _signals(record: Record) -> dict[str, float]:
     """The signals behind the confidence: those of the best supported part."""
     best = max(record.evidence.supports, key=lambda s: s.confidence, default=None)
     return dict(best.signals) if best is not None else {}
-
-
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
-_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + "“”‘’–—", " "))
-
-
-def _normal(text: str) -> str:
-    """As SQuAD compares answers (Rajpurkar et al. 2016): lower case, no punctuation, no articles, single spaces."""
-    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
