@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
+import math
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
+
+from onrecord.errors import UsageError
 
 Mode = Literal["hybrid", "lexical", "dense"]
 
@@ -131,6 +134,29 @@ class Grounding:
     named: int = 5
 
 
+_MAY_BE_NONE = frozenset(
+    (
+        "overlap",
+        "breadcrumb",
+        "rerank",
+        "rrf_k",
+        "phrase_gap",
+        "label_words",
+        "following",
+        "list_gap",
+        "nearest",
+        "named",
+    )
+)
+
+
+def _check(name: str, value: object, least: int) -> None:
+    if isinstance(value, int) and value < least:
+        raise UsageError(f"{name} is {value}; it has to be at least {least}.", "Choose another number.")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"{name} is {value}, which is no number.", "Choose another number.")
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     limits: Limits = Limits()
@@ -141,6 +167,12 @@ class Policy:
     weighing: Weighing = Weighing()
     drafting: Drafting = Drafting()
     grounding: Grounding = Grounding()
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for a number that makes no sense."""
+        for group in fields(self):
+            for name, value in asdict(getattr(self, group.name)).items():
+                _check(f"{group.name}.{name}", value, 0 if name in _MAY_BE_NONE else 1)
 
     @property
     def hash(self) -> str:

@@ -22,7 +22,7 @@ class Source:
     def read(self, cap: int) -> bytes:
         """The file's bytes, at most `cap` of them. Raises RejectedInput."""
         if self.strays:
-            to = _text(os.path.realpath(self.path))
+            to = _text(_target(self.path) or "where nobody may look")
             raise RejectedInput("link", f"It is a link out of the folder, to {to}.", "Ingest that by its own name.")
         try:
             with open(self.path, "rb", opener=_without_waiting) as file:
@@ -85,13 +85,24 @@ def _files(root: Path) -> Iterator[tuple[Path, bool]]:
             if not file.is_symlink():
                 yield file, False
                 continue
-            target = os.path.realpath(file)
+            target = _target(file)
+            if target is None:
+                yield file, True
+                continue
             steps = os.path.relpath(target, inside).split(os.sep)
             taken_itself = os.path.isfile(target) and not any(step.startswith(".") for step in steps)
             if not taken_itself:
                 yield file, steps[0] == os.pardir
     for error in closed:
         yield Path(error.filename), False
+
+
+def _target(link: Path) -> str | None:
+    """Where a link leads; None where that may not be seen."""
+    try:
+        return os.path.realpath(link)
+    except OSError:
+        return None
 
 
 def _without_waiting(path: str, flags: int) -> int:

@@ -170,6 +170,20 @@ def test_a_store_is_measured_as_a_reader_in_its_groups(lab: Cli, small: Path, mo
     assert (alone.code, "Only the documents of a store have groups" in alone.err) == (2, True)
 
 
+def test_questions_about_what_could_not_be_taken_in_are_told_of(lab: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONRECORD_EMBEDDER", "hash-test")
+    Path("data/docs").mkdir(parents=True)
+    Path("data/docs/a.md").write_text("Backups start at 02:30.")
+    Path("data/docs/b.md").write_bytes(b"")
+    asked = [{"id": "1", "question": "When do backups start?", "relevant": ["b.md"]}]
+    Path("data/queries.jsonl").write_text("".join(json.dumps(q) + "\n" for q in asked))
+    told = run(lab, Path("data")).json
+    assert (told["stamp"]["rejected"], told["measures"]["all"]["hit@5"]["value"]) == (["b.md"], 0.0)
+    shown = lab("eval", "run", "--dataset", "data", "--runs", "runs").out
+    assert "1 documents could not be taken in: b.md" in shown
+    assert "1 questions are about these, and count as not found." in shown
+
+
 def test_calibrating_needs_something_to_calibrate_on(lab: Cli) -> None:
     assert lab("eval", "calibrate", "--risk", "0.1").code == 2
     assert "There is no run 'x'" in lab("eval", "calibrate", "--run", "x", "--runs", "runs").err

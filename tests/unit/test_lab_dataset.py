@@ -22,8 +22,8 @@ def folder(tmp_path: Path, *questions: Any, **files: str) -> Path:
     root = tmp_path / "data"
     (root / "docs").mkdir(parents=True)
     (root / "docs/a.md").write_text("Ann did it.")
-    lines = [q if isinstance(q, str) else json.dumps(q) for q in questions]
-    (root / "queries.jsonl").write_text("\n".join(lines) + "\n")
+    lines = [q if isinstance(q, bytes) else (q if isinstance(q, str) else json.dumps(q)).encode() for q in questions]
+    (root / "queries.jsonl").write_bytes(b"\n".join(lines) + b"\n")
     return root
 
 
@@ -40,7 +40,7 @@ def test_files_with_questions(tmp_path: Path) -> None:
     first, second = data.questions
     assert (first.answers, first.kind, first.relevant) == (("Ann",), "who", {"a.md": 1})
     assert first.evidence == (Gold("a.md", "Ann", 0, 3),)
-    assert (second.id, second.answerable, second.kind, second.line) == ("2", False, "all", 3)
+    assert (second.id, second.answerable, second.kind, second.line) == ("2", False, "other", 3)
 
 
 def test_documents_at_the_folders_top_and_questions_beside_it(tmp_path: Path) -> None:
@@ -88,6 +88,35 @@ def test_beir(beir: Path) -> None:
         load(beir, split="train")
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"q0\td0\t1\nq0 d1 1\n", "line 2: this is no judgement"),
+        (b"q0\td0\t1\nq0\td1\t1.0\n", "line 2: this is no judgement"),
+        (b"q0\td0\t1\nq0\td1\t1001\n", "line 2: this is no judgement"),
+        (b"q0\td0\t1\nq0\td1\t" + b"9" * 10_000, "line 2: this is no judgement"),
+        ("q0\td0\t1\nq0\td1\t\u0663\n".encode(), "line 2: this is no judgement"),
+        (b"q0\td0\t1\n\xff\td1\t1\n", "line 2: this is no UTF-8 text"),
+        (b"q0\td7\t1\n", "there is no document 'd7'"),
+        (b"q7\td0\t1\n", "a question 'q7', which .* doesn't hold"),
+        (b"q0\td0\t-1\n", "holds no question of the split 'odd'"),
+        (b"", "holds no question of the split 'odd'"),
+    ],
+)
+def test_judgements_that_are_none_are_told(beir: Path, content: bytes, told: str) -> None:
+    (beir / "qrels/odd.tsv").write_bytes(content)
+    with pytest.raises(DatasetError, match=told):
+        load(beir, split="odd")
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_no_part_of_the_data(beir: Path) -> None:
+    before = load(beir)
+    for path in (beir / "corpus.jsonl", beir / "queries.jsonl", beir / "qrels/test.tsv"):
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    after = load(beir)
+    assert (after.questions, after.rows) == (before.questions, before.rows)
+
+
 def test_a_split_is_a_choice_of_questions(tmp_path: Path) -> None:
     root = folder(tmp_path, {**QUESTION, "split": "dev"}, {**QUESTION, "id": "q2", "split": "test"})
     assert [q.id for q in load(root, split="test").questions] == ["q2"]
@@ -118,6 +147,7 @@ def test_the_hash_is_that_of_all_that_was_read(tmp_path: Path) -> None:
         ("{", "this is no JSON object"),
         ("[1]", "this is no JSON object"),
         ("null", "this is no JSON object"),
+        (b"\xff{}", "this is no UTF-8 text"),
         ("[" * 100_000, "this is no JSON object"),
         ({}, "'id' is missing"),
         ({"id": "2"}, "'question' is missing"),
@@ -134,8 +164,10 @@ def test_the_hash_is_that_of_all_that_was_read(tmp_path: Path) -> None:
         ({**QUESTION, "id": "2", "evidence": [{"doc": "a.md"}]}, "'quote' is missing"),
         ({**QUESTION, "id": "2", "evidence": [{"doc": "a.md", "quote": " "}]}, "a quote is empty"),
         ({**QUESTION, "id": "2", "evidence": [{"doc": "a.md", "quote": "x", "start": "0"}]}, "'start' should be a num"),
-        ({**QUESTION, "id": "2", "grades": {"a.md": -1}}, "a grade should be a number from 0 up"),
-        ({**QUESTION, "id": "2", "grades": {"a.md": "x"}}, "a grade should be a number from 0 up"),
+        ({**QUESTION, "id": "2", "grades": {"a.md": -1}}, "a grade should be a number, 0 to 1,000"),
+        ({**QUESTION, "id": "2", "grades": {"a.md": "x"}}, "a grade should be a number, 0 to 1,000"),
+        ({**QUESTION, "id": "2", "grades": {"a.md": 10**30}}, "a grade should be a number, 0 to 1,000"),
+        ({**QUESTION, "id": "2", "kind": " all "}, "the kind 'all' stands for all questions"),
     ],
 )
 def test_a_bad_line_is_told_of_with_its_number(tmp_path: Path, line: Any, told: str) -> None:
@@ -172,7 +204,7 @@ def test_folders_that_are_no_datasets(tmp_path: Path) -> None:
 def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     root = folder(tmp_path, QUESTION)
     (root / "queries.jsonl").write_bytes(b"\xff\xfe\x00{}\n")
-    with pytest.raises(DatasetError, match="line 1: this is no JSON object"):
+    with pytest.raises(DatasetError, match="line 1: this is no UTF-8 text"):
         load(root)
 
 

@@ -27,6 +27,7 @@ def test_numbers_words_and_groups() -> None:
         ("retrieval.pool=1.5", "is no number"),
         ("ranking.dense=", "is no number"),
         ("ranking.dense=nan", "is no number"),
+        ("chunking.content=0", "has to be at least 1"),
     ],
 )
 def test_what_cannot_be_set_is_told(setting: str, message: str) -> None:

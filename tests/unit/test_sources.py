@@ -1,4 +1,5 @@
 import contextlib
+import errno
 import os
 import socket
 from pathlib import Path
@@ -84,6 +85,24 @@ def test_a_link_within_the_folder_comes_once_as_what_it_leads_to(folder: Path) -
     (folder / "l.md").symlink_to("sub/c.md")
     (folder / "sub/up.md").symlink_to("../a.md")
     assert files(folder) == ["a.md", "b.md", "sub/c.md", "sub/deep/d.md"]
+
+
+def test_a_link_whose_end_may_not_be_seen_is_turned_away_and_the_rest_goes_in(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "l.md").symlink_to("a.md")
+    known = os.path.realpath
+
+    def seen(path: Path, **options: bool) -> str:
+        if Path(path).name == "l.md":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return known(path, **options)
+
+    monkeypatch.setattr(os.path, "realpath", seen)
+    found = {source.uri: source for source in expand([folder], "")}
+    assert found.keys() >= {"a.md", "l.md"}
+    with pytest.raises(RejectedInput, match="to where nobody may look"):
+        found["l.md"].read(100)
 
 
 def test_a_link_to_a_hidden_file_of_the_folder_counts(folder: Path) -> None:

@@ -35,6 +35,8 @@ def show(out: Console, run: Run, path: Path) -> None:
     out.print(Text(f"{name(stamp.dataset)} {stamp.dataset_hash} · {asked}", style="bold"))
     if stamp.rejected:
         out.print(Text(f"{len(stamp.rejected):,} documents could not be taken in: {short(stamp.rejected[0])} …"))
+        if missed := sum(t.answerable and not t.relevant.keys().isdisjoint(stamp.rejected) for t in run.trials):
+            out.print(Text(f"{missed:,} questions are about these, and count as not found.", style="yellow"))
     if len(run.table) > 1:
         out.print()
         columns(out, _slices(run))

@@ -6,9 +6,11 @@ Native: original files (their paths are ids) or `corpus.jsonl`, and `queries.jso
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +25,11 @@ _FOLDERS = ("docs",)
 _QUESTION_FILES = ("queries.jsonl", "questions.jsonl")
 # What may stand beside the documents and is none of them.
 _NO_DOCUMENTS = ("queries.jsonl", "questions.jsonl", "corpus.jsonl", "claims.jsonl", "manifest.jsonl", "README.md")
-_KIND = "all"
+_KIND = "other"
+_RESERVED = "all"  # stands for all questions in every table
+_GRADES = 1_000
+
+_GRADE = re.compile(r"-?\d{1,9}", re.ASCII)
 
 T = TypeVar("T")
 
@@ -101,6 +107,11 @@ def load(folder: Path, questions: Path | None = None, split: str | None = None) 
         raise DatasetError(f"{folder} holds no documents.", "Put them there as files, or as rows of corpus.jsonl.")
     grades = _grades(folder / "qrels", split, digest)
     read = list(_questions(asked, digest, grades, None if grades is not None else split))
+    if strange := (grades or {}).keys() - {question.id for question in read}:
+        raise DatasetError(
+            f"The judgements in {folder / 'qrels'} are about a question {min(strange)!r}, which {asked} doesn't hold.",
+            "Add it, or take its judgements out.",
+        )
     if not read:
         which = f" of the split {split!r}" if split else ""
         raise DatasetError(f"{asked} holds no question{which}.", "Write one JSON object a line.")
@@ -111,23 +122,29 @@ def load(folder: Path, questions: Path | None = None, split: str | None = None) 
 
 def jsonl(path: Path, digest: Any = None) -> Iterator[tuple[int, dict[str, Any]]]:
     """The JSON objects of a file with their line numbers; empty lines are left out. Raises DatasetError."""
+    for number, line in _lines(path):
+        if digest is not None:
+            digest.update(line)
+        if line.strip():
+            yield number, _object(path, number, line)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file with their numbers, a byte order mark left out. Raises DatasetError."""
     try:
         with path.open("rb") as file:
             for number, line in enumerate(iter(lambda: file.readline(_LINE_CAP + 1), b""), 1):
-                if digest is not None:
-                    digest.update(line)
-                if not line.strip():
-                    continue
                 if len(line) > _LINE_CAP or number > _LINES_CAP:
                     raise DatasetError(f"{path}, line {number}: this is too much to read.", "Split the file.")
-                yield number, _object(path, number, line)
+                yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
     except OSError as error:
         raise DatasetError(f"{path} can't be read: {error.strerror}.", "Check the path and its rights.") from error
 
 
 def _object(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    text = _text_of(path, number, line)
     try:
-        value = json.loads(line)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
@@ -210,13 +227,16 @@ def _question(path: Path, number: int, id: str, row: Mapping[str, Any]) -> Quest
     evidence = tuple(_gold(path, number, gold) for gold in field(path, number, row, "evidence", list, []))
     listed = [_text(path, number, "relevant", doc) for doc in field(path, number, row, "relevant", list, [])]
     grades = field(path, number, row, "grades", dict, {})
-    if any(not isinstance(grade, int) or isinstance(grade, bool) or grade < 0 for grade in grades.values()):
-        raise DatasetError(f"{path}, line {number}: a grade should be a number from 0 up.", "Mend that line.")
+    if any(not isinstance(grade, int) or isinstance(grade, bool) or not _graded(grade) for grade in grades.values()):
+        raise DatasetError(f"{path}, line {number}: a grade should be a number, 0 to {_GRADES:,}.", "Mend that line.")
+    kind = field(path, number, row, "kind", str, _KIND).strip() or _KIND
+    if kind == _RESERVED:
+        raise DatasetError(f"{path}, line {number}: the kind {kind!r} stands for all questions.", "Name it otherwise.")
     return Question(
         id=id,
         text=_words(path, number, row, "question"),
         answerable=field(path, number, row, "answerable", bool, bool(listed or evidence)),
-        kind=field(path, number, row, "kind", str, _KIND),
+        kind=kind,
         answers=tuple(_text(path, number, "answers", a) for a in field(path, number, row, "answers", list, [])),
         relevant={doc: grades.get(doc, 1) for doc in dict.fromkeys([*listed, *(g.document for g in evidence)])},
         evidence=evidence,
@@ -259,25 +279,32 @@ def _grades(folder: Path, split: str | None, digest: Any) -> dict[str, dict[str,
     name = split or ("test" if "test" in there or len(there) != 1 else next(iter(there)))
     if name not in there:
         raise DatasetError(f"{folder} holds no {name}.tsv.", f"Name one with --split: {', '.join(there) or 'none'}.")
-    grades: dict[str, dict[str, int]] = {}
-    try:
-        lines = there[name].read_bytes().decode().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DatasetError(f"{there[name]} can't be read: {error}.", "It should be UTF-8 text.") from error
-    for number, line in enumerate(lines, 1):
-        digest.update(line.encode())
-        columns = line.split("\t")
-        whole = len(columns) == 3 and columns[2].strip().lstrip("-").isdecimal()
-        if not line.strip() or (number == 1 and len(columns) == 3 and not whole):
+    path, grades = there[name], dict[str, dict[str, int]]()
+    for number, line in _lines(path):
+        digest.update(line.rstrip(b"\r\n"))
+        columns = _text_of(path, number, line).rstrip("\r\n").split("\t")
+        judged = len(columns) == 3 and _GRADE.fullmatch(columns[2].strip())
+        if not line.strip() or (number == 1 and len(columns) == 3 and not judged):
             continue
-        if not whole:
+        if not judged or not _graded(max(0, grade := int(columns[2]))):
             raise DatasetError(
-                f"{there[name]}, line {number}: this is no judgement.",
-                "Write question, document and grade with tabs between.",
+                f"{path}, line {number}: this is no judgement.",
+                f"Write question, document and grade, at most {_GRADES:,}, with tabs between.",
             )
-        if int(columns[2]) > 0:
-            grades.setdefault(columns[0], {})[columns[1]] = int(columns[2])
+        if grade > 0:
+            grades.setdefault(columns[0], {})[columns[1]] = grade
     return grades
+
+
+def _graded(grade: int) -> bool:
+    return 0 <= grade <= _GRADES
+
+
+def _text_of(path: Path, number: int, line: bytes) -> str:
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        raise DatasetError(f"{path}, line {number}: this is no UTF-8 text.", "Save the file as UTF-8.") from error
 
 
 def _check(dataset: Dataset) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -12,6 +15,18 @@ from pydantic_core import from_json
 from onrecord.errors import UsageError
 
 T = TypeVar("T")
+
+
+def ready(path: Path, option: str) -> None:
+    """Makes the folder of a file that will be written. Raises UsageError now where that would fail after long work."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=path.parent):
+            pass
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    except OSError as error:
+        raise _unwritable(path, option, error) from error
 
 
 def write(path: Path, text: str, option: str) -> int:
@@ -26,10 +41,14 @@ def write(path: Path, text: str, option: str) -> int:
         part.write_bytes(data)
         part.replace(path)
     except OSError as error:
-        raise UsageError(f"{path} can't be written: {error.strerror}.", f"Name another place with {option}.") from error
-    finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
+        raise _unwritable(path, option, error) from error
     return len(data)
+
+
+def _unwritable(path: Path, option: str, error: OSError) -> UsageError:
+    return UsageError(f"{path} can't be written: {error.strerror}.", f"Name another place with {option}.")
 
 
 def parse(form: type[T], data: bytes) -> T:

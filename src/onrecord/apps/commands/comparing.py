@@ -70,8 +70,9 @@ def ablate(
     this = session(ctx)
     data = evaluating.dataset_of(dataset, file, split)
     wanted = variants(evaluating.policy_of(settings), vary or comparisons.USUAL)
+    folder = evaluating.writable_runs(runs)
     done = anyio.run(_ablated, this, data, wanted)
-    kept = [(variant.name, run, evaluating.kept(run, runs)) for variant, run in done]
+    kept = [(variant.name, run, evaluating.kept(run, folder)) for variant, run in done]
     if not this.put(comparisons.matrix_json(kept)):
         comparisons.matrix(this.out, kept)
 
@@ -107,11 +108,14 @@ def baseline(
     held: File = None,
 ) -> None:
     """Measure, and make it what later runs are held against. Nothing else moves a baseline."""
+    from onrecord.lab import files
     from onrecord.lab import gate as gating
 
     this, path = session(ctx), held or _beside(dataset)
     gates = [gating.gate_of(text) for text in gate or ()] or (gating.read(path).gates if path.is_file() else ())
-    run = _measured(this, evaluating.dataset_of(dataset, file, split), settings)
+    data = evaluating.dataset_of(dataset, file, split)
+    files.ready(path, "--baseline")
+    run = _measured(this, data, settings)
     made = gating.baseline(run, gates or gating.DEFAULT)
     gating.save(made, path)
     if not this.put({"baseline": str(path), "gates": [asdict(g) for g in made.gates], "fingerprint": run.fingerprint}):

@@ -64,8 +64,9 @@ def run(
 
     this = session(ctx)
     data = dataset_of(dataset, file, split)
+    folder = writable_runs(runs)
     done = anyio.run(measured, this, data, policy_of(settings), in_store, group)
-    path = kept(done, runs)
+    path = kept(done, folder)
     if not this.put(figures.to_json(done, path)):
         figures.show(this.out, done, path)
 
@@ -109,12 +110,21 @@ def policy_of(settings: list[str] | None) -> Policy:
     return overridden(Settings.from_environment().policy(), settings or ())
 
 
-def kept(run: Run, folder: Path | None) -> Path:
+def kept(run: Run, folder: Path) -> Path:
     from onrecord.lab.results import save
 
-    path = runs_folder(folder) / f"{run.name}.json"
+    path = folder / f"{run.name}.json"
     save(run, path)
     return path
+
+
+def writable_runs(named: Path | None) -> Path:
+    """The folder of runs, there and writable: to be asked for before anything is measured. Raises UsageError."""
+    from onrecord.lab import files
+
+    folder = runs_folder(named)
+    files.ready(folder / "run.json", "--runs")
+    return folder
 
 
 def runs_folder(named: Path | None) -> Path:
@@ -174,6 +184,7 @@ def exam(
     With --llm the questions, but no text of the documents beyond them, go to a language model to be reworded; what it
     writes is taken only where the names and the sense stay.
     """
+    from onrecord.lab import files
     from onrecord.lab.dataset import documents
     from onrecord.lab.exam.wording import reword
     from onrecord.lab.exam.write import make, vacant, write
@@ -183,6 +194,7 @@ def exam(
     settings = Settings.from_environment()
     model = writer(llm, settings.llm_key) if llm else None
     vacant(out)
+    files.ready((out if out.is_dir() else out.parent) / out.name, "--out")
     sources = list(documents(source))
     made = make(sources, parser(), settings.policy().limits.file_bytes, number, seed)
     asked = 0
@@ -244,6 +256,8 @@ def calibrate(
         return
     if (dataset is None) == (run is None):
         raise UsageError("Say what to calibrate on.", "Give --dataset DIR, or --run RUN, or --reset.")
+    if out is not None:
+        files.ready(out, "--out")
     if run is not None:
         asked = find(runs_folder(runs), run)
     else:
