@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,10 @@ DATA = ROOT.parent / "shared" / "data"
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+# A shell's background job ignores Ctrl-C, and so would every process that a test starts to interrupt it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _LACKING = {
     "models": (weights.present, "the embedding model's weights are not here: run `onrecord models pull`"),
