@@ -20,7 +20,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 from anyio import CancelScope
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from onrecord import fold, report, wiring
+from onrecord import anchors, fold, report, wiring
 from onrecord.answer.ask import Stages, ask
 from onrecord.answer.evidence import Gather
 from onrecord.answer.extract import Extract
@@ -225,7 +225,7 @@ class AsyncEngine:
         @cache
         def opened(version_id: str) -> tuple[Version, str] | None:
             version = read.version(self.database, version_id, scope)
-            if version is None or not version.runs:
+            if version is None or version.anchors or not version.runs:
                 return (version, version.text) if version else None
             data = read.original(self.database, version_id, scope)
             name, mark = codec(version.encoding)
@@ -233,7 +233,12 @@ class AsyncEngine:
 
         def find(version_id: str, span: Span) -> Place | None:
             found = opened(version_id)
-            return place(found[0].text, found[1], found[0].encoding, found[0].runs, span) if found else None
+            if found is None:
+                return None
+            version, source = found
+            if version.anchors:
+                return anchors.place(version.anchors, span)
+            return place(version.text, source, version.encoding, version.runs, span)
 
         return find
 

@@ -190,6 +190,7 @@ class Ingest:
             encoding=parsed.encoding,
             text=parsed.text,
             runs=parsed.runs,
+            anchors=parsed.anchors,
             outdated=parsed.outdated,
             chunks=_new_chunks(cuts, parsed, [tuple(key for key, _ in windows) for windows in keyed]),
         )

@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from onrecord.types import Answer, Chunk, Citation, Claim, Hit, Passage, Place, Record, Refusal, Review, Support
+from onrecord.types import (
+    Answer,
+    Cell,
+    Chunk,
+    Citation,
+    Claim,
+    Element,
+    Hit,
+    PageBox,
+    Passage,
+    Place,
+    Record,
+    Refusal,
+    Review,
+    Support,
+)
 
 Json = dict[str, Any]
 
@@ -60,7 +75,24 @@ def citation(c: Citation) -> Json:
 
 
 def place(p: Place) -> Json:
-    return {"bytes": [p.bytes.start, p.bytes.end]}
+    """Of a quote over several pages `page` and `boxes` are those of the first, and `more` holds the others."""
+    if p.bytes is not None:
+        return {"bytes": [p.bytes.start, p.bytes.end]}
+    boxes: dict[int, list[list[float]]] = {}
+    cells: dict[str, list[str]] = {}
+    for spot in p.spots:
+        if isinstance(spot, PageBox):
+            boxes.setdefault(spot.page, []).append(list(spot.box))
+        elif isinstance(spot, Cell):
+            cells.setdefault(spot.sheet, []).append(spot.ref)
+    places: list[Json] = [{"page": page, "boxes": found} for page, found in boxes.items()]
+    places += [{"sheet": sheet, "cells": found} for sheet, found in cells.items()]
+    out: Json = {**places[0]} if places else {}
+    if len(places) > 1:
+        out["more"] = places[1:]
+    if elements := [spot.name for spot in p.spots if isinstance(spot, Element)]:
+        out["elements"] = elements
+    return out
 
 
 def parts(review: Review) -> list[Json]:

@@ -74,12 +74,50 @@ class Run:
     source: Span
 
 
+Box: TypeAlias = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class PageBox:
+    """A box on a page, counted from 1: left, bottom, right, top in points from the lower left of the page as shown."""
+
+    page: int
+    box: Box
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a sheet, such as B7."""
+
+    sheet: str
+    ref: str
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A part of a document, named from the outside in, such as "slide 4, notes" or "table 2, row 3, column 1"."""
+
+    name: str
+
+
+Spot: TypeAlias = PageBox | Cell | Element
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A stretch of a text and where it stands in an original that is no text."""
+
+    text: Span
+    spot: Spot
+
+
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """What a parser makes of one file.
 
     `markup` are the spans of `text` that a reader doesn't see (emphasis marks, link targets, tags), sorted and
     disjoint. `runs` map the text to the decoded original; empty means that the text *is* the decoded original.
+    Of a format that is no text `encoding` is empty and `anchors`, packed, say where the text stands in it.
     `outdated`: the file says of itself that another one has taken its place.
     """
 
@@ -91,6 +129,7 @@ class Parsed:
     markup: tuple[Span, ...] = ()
     runs: tuple[Run, ...] = ()
     outdated: bool = False
+    anchors: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +157,16 @@ class Version:
     superseded: datetime | None = None
     withdrawn: datetime | None = None
     runs: tuple[Run, ...] = ()
+    anchors: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a span of a version's text lies in the original file: `bytes` is a half-open range of its bytes."""
+    """Where a span of a version's text lies in the original: a half-open range of its bytes, or else spots of it."""
 
     span: Span
-    bytes: Span
+    bytes: Span | None = None
+    spots: tuple[Spot, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import shapes
+from openpyxl import Workbook
 from running import BACKUP, Cli
 from shapes import check
 
@@ -387,3 +388,28 @@ def test_wrong_usage_is_exit_code_2_and_one_line(full: Cli, asked: list[str]) ->
     if as_json is not ran:
         assert as_json.code == 2
         check(as_json.json, shapes.ERROR)
+
+
+# ---------------------------------------------------------------- formats
+
+
+@pytest.mark.models
+def test_a_cell_of_a_sheet_is_quoted_with_its_place(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONRECORD_EMBEDDER", "local")
+    book = Workbook()
+    sheet = book.active
+    assert sheet is not None
+    sheet.title = "Couriers"
+    sheet.append(["Couriers and what their parcels may weigh"])
+    sheet.append(["Courier", "Code", "Heaviest parcel"])
+    for number in range(1, 201):
+        sheet.append([f"Courier {number}", f"CR-{4000 + number}", f"{number + 5} kg"])
+    Path("in").mkdir()
+    book.save("in/couriers.xlsx")
+    assert cli.json("ingest", "in", "--uri-prefix", "")["added"] == 1
+    told = cli.json("ask", "What is the heaviest parcel of CR-4190?")
+    assert "195 kg" in told["answer"]
+    places = [citation["place"] for citation in told["claims"][0]["citations"]]
+    assert {"sheet": "Couriers", "cells": ["A192", "B192", "C192"]} in places
+    assert {"sheet": "Couriers", "cells": ["A2", "B2", "C2"]} in places
+    assert "couriers.xlsx, Couriers!A192:C192" in cli("ask", "What is the heaviest parcel of CR-4190?").out

@@ -17,7 +17,7 @@ from store_processes import open_at, pool
 from onrecord.errors import StoreError, StoreLocked, StoreTooNew, UsageError
 from onrecord.record import read
 from onrecord.record.database import Database, sqlite_path
-from onrecord.record.schema import metadata
+from onrecord.record.schema import REVISIONS, metadata
 from onrecord.testing.record import Sample
 from onrecord.types import Scope
 
@@ -157,6 +157,24 @@ def test_the_migrations_make_exactly_the_metadata(database: Database, tmp_path: 
         plain = [{name: "".join(sql.split()) for name, sql in db.execute(query)} for db in (migrated, made)]
     model.dispose()
     assert plain[0] == plain[1]
+
+
+def test_a_store_of_before_is_brought_up_with_what_it_holds(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from alembic import command
+
+    upgrade = command.upgrade
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "upgrade", lambda config, _: upgrade(config, "0001"))
+        old = Database(url)
+    with old.writing() as db:
+        db.execute(sa.text("INSERT INTO documents (id, tenant, uri, title) VALUES ('d', 'default', 'a.md', 'A')"))
+    old.close()
+    new = Database(url)
+    assert read.counts(new).documents == 1
+    with new.reading() as db:
+        assert db.execute(sa.text("SELECT version_num FROM alembic_version")).scalar() == REVISIONS[-1]
+        assert db.execute(sa.text("SELECT count(*) FROM anchors")).scalar() == 0
+    new.close()
 
 
 def test_a_migration_that_fails_leaves_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,9 +106,24 @@ def sources(out: Console, found: Sequence[Json]) -> None:
 def _where(out: Console, lead: str, place: Json, more: str = "") -> None:
     """Which document, and below it which section of it."""
     old = (" superseded", "yellow") if place.get("superseded") else ""
-    out.print(Text.assemble((lead, "cyan"), " ", (short(place["document"]), "bold"), more, old))
+    at = _spot(place.get("place") or {})
+    out.print(Text.assemble((lead, "cyan"), " ", (short(place["document"]), "bold"), at, more, old))
     if place["section"]:
         paragraph(out, Text(one_line(" › ".join(place["section"])), style="dim"), indent=len(lead) + 1)
+
+
+def _spot(place: Json) -> str:
+    """Where to look in a file that has pages, sheets or slides; empty for one that is text."""
+    found = [place, *place.get("more", ())]
+    pages = [str(spot["page"]) for spot in found if "page" in spot]
+    cells = [f"{spot['sheet']}!{_range(spot['cells'])}" for spot in found if "sheet" in spot]
+    elements = place.get("elements", [])
+    named = [f"page {', '.join(pages)}"] if pages else []
+    return one_line("".join(f", {short(name)}" for name in [*named, *cells, *elements[:1]]))
+
+
+def _range(cells: Sequence[str]) -> str:
+    return cells[0] if len(cells) == 1 else f"{cells[0]}:{cells[-1]}"
 
 
 def _explanation(out: Console, record: Json) -> None:

@@ -1,4 +1,4 @@
-"""Files into texts with sections and exact offsets: Markdown, HTML, plain text."""
+"""Files into texts with sections and exact places: Markdown, HTML, plain text, CSV, spreadsheets."""
 
 from __future__ import annotations
 
@@ -7,15 +7,28 @@ from os.path import basename, splitext
 
 from onrecord.errors import RejectedInput
 from onrecord.parse.decode import decode
+from onrecord.parse.delimited import delimited
 from onrecord.parse.html import html
 from onrecord.parse.markdown import markdown
 from onrecord.parse.plain import plain
-from onrecord.parse.sniff import HTML, MARKDOWN, media_type, supported
+from onrecord.parse.sniff import (
+    BINARY_EXCEL,
+    CSV,
+    EXCEL,
+    HTML,
+    MARKDOWN,
+    ODF_SHEET,
+    OLD_EXCEL,
+    TSV,
+    media_type,
+    supported,
+)
 from onrecord.types import Parsed
 
 __all__ = ["parse", "supported"]
 
 _RIGHT_FILE = "Check that the right file was given."
+_SHEETS = frozenset((EXCEL, OLD_EXCEL, BINARY_EXCEL, ODF_SHEET))
 _WORD = re.compile(r"\w")
 # What front matter says of a page that another one has replaced.
 _OUTDATED = frozenset(
@@ -28,27 +41,39 @@ def parse(data: bytes, name: str) -> Parsed:
 
     Raises RejectedInput with one of these reasons, and nothing else, whatever the bytes are: "empty", "unsupported"
     (a format that isn't read), "binary" (not text at all), "encoding" (text in no encoding that fits), "no_text"
-    (nothing a reader would see).
+    (nothing a reader would see), "damaged", "encrypted", "too_large" (when it is unpacked), "hostile" (made to harm).
     """
     if not data.strip():
         raise RejectedInput("empty", "It is empty.", _RIGHT_FILE)
     kind = media_type(data, name)
-    text, encoding = decode(data, kind == HTML)
     title = " ".join(splitext(basename(name))[0].replace("-", " ").replace("_", " ").split())
+    parsed = _sheets(data, title, kind) if kind in _SHEETS else _text(data, name, title, kind)
+    if not any(_WORD.search(parsed.text, s.span.start, s.span.end) for s in parsed.sections):
+        raise RejectedInput("no_text", "It holds nothing that a reader would see.", _RIGHT_FILE)
+    return parsed
+
+
+def _sheets(data: bytes, title: str, kind: str) -> Parsed:
+    # imported here: most files are no sheets
+    from onrecord.parse.office.sheets import calamine, excel
+
+    return (excel if kind == EXCEL else calamine)(data, title, kind)
+
+
+def _text(data: bytes, name: str, title: str, kind: str) -> Parsed:
+    text, encoding = decode(data, kind == HTML)
+    if kind in (CSV, TSV):
+        return delimited(text, encoding, title, kind, "\t" if kind == TSV else None)
     if kind == HTML:
         xml = name.lower().endswith(".xhtml") or text.startswith("<?xml")
         page, sections, runs, found = html(text, xml)
-        parsed = Parsed(page, found or title, kind, encoding, sections, (), runs)
-    elif kind == MARKDOWN:
+        return Parsed(page, found or title, kind, encoding, sections, (), runs)
+    if kind == MARKDOWN:
         try:
             sections, markup, found, status = markdown(text)
         except (IndexError, RuntimeError):  # markdown-it gave up; a text is better than nothing
             sections, markup, found, status = *plain(text), "", ""
         outdated = status.lower() in _OUTDATED
-        parsed = Parsed(text, found or title, kind, encoding, sections, markup, outdated=outdated)
-    else:
-        sections, markup = plain(text)
-        parsed = Parsed(text, title, kind, encoding, sections, markup)
-    if not any(_WORD.search(parsed.text, s.span.start, s.span.end) for s in parsed.sections):
-        raise RejectedInput("no_text", "It holds nothing that a reader would see.", _RIGHT_FILE)
-    return parsed
+        return Parsed(text, found or title, kind, encoding, sections, markup, outdated=outdated)
+    sections, markup = plain(text)
+    return Parsed(text, title, kind, encoding, sections, markup)

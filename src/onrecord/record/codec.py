@@ -95,4 +95,5 @@ def version(row: Any, owner: Document, text: str | None = None) -> Version:
         superseded=None if row.superseded is None else from_micros(row.superseded),
         withdrawn=None if row.withdrawn is None else from_micros(row.withdrawn),
         runs=unpack_runs(row.runs),
+        anchors=row.anchors or b"",
     )

@@ -14,7 +14,17 @@ from sqlalchemy import Connection, Row, func, select
 from onrecord.ports import Found, Words
 from onrecord.record import codec
 from onrecord.record.database import Database
-from onrecord.record.schema import answers, blobs, chunks, document_groups, documents, vectors, versions, windows
+from onrecord.record.schema import (
+    anchors,
+    answers,
+    blobs,
+    chunks,
+    document_groups,
+    documents,
+    vectors,
+    versions,
+    windows,
+)
 from onrecord.record.scope import chunks_by_id, readable
 from onrecord.types import Chunk, Document, Scope, Version
 
@@ -161,9 +171,11 @@ def _owner_columns() -> tuple[Any, ...]:
 
 def _versions(database: Database, which: Any, scope: Scope) -> list[Version]:
     columns = [c.label("version_title") if c.name == "title" else c for c in versions.c if c.name != "document_id"]
+    columns.append(anchors.c.data.label("anchors"))
     query = (
         select(*columns, *_owner_columns())
         .join(documents, documents.c.id == versions.c.document_id)
+        .outerjoin(anchors, anchors.c.version_id == versions.c.id)
         .where(which, readable(scope))
         .order_by(versions.c.number)
     )

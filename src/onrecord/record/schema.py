@@ -20,7 +20,7 @@ from sqlalchemy import (
 metadata = MetaData()
 
 # Revisions of this schema that this program can read, oldest first; the last one is what it writes.
-REVISIONS = ("0001",)
+REVISIONS = ("0001", "0002")
 
 _row_id = BigInteger().with_variant(Integer, "sqlite")
 
@@ -75,6 +75,14 @@ versions = Table(
     Column("runs", Text, nullable=False),
     Column("text", Text, nullable=False),
     UniqueConstraint("document_id", "number"),
+)
+
+# Where the text of a version stands in an original that is no text; packed.
+anchors = Table(
+    "anchors",
+    metadata,
+    Column("version_id", ForeignKey("versions.id", ondelete="CASCADE"), primary_key=True),
+    Column("data", LargeBinary, nullable=False),
 )
 
 chunks = Table(

@@ -19,6 +19,7 @@ from onrecord.record import codec
 from onrecord.record.database import Database
 from onrecord.record.read import batches, groups_of
 from onrecord.record.schema import (
+    anchors,
     answer_versions,
     answers,
     blobs,
@@ -68,6 +69,7 @@ class NewVersion:
     runs: tuple[Run, ...]
     chunks: tuple[NewChunk, ...]
     outdated: bool = False
+    anchors: bytes = b""
 
 
 def blob_id(data: bytes) -> str:
@@ -192,6 +194,8 @@ def put(database: Database, new: NewVersion, model: str, embedded: Mapping[str, 
                 outdated=new.outdated,
             )
         )
+        if new.anchors:
+            db.execute(insert(anchors).values(version_id=version, data=new.anchors))
         _put_chunks(db, version, new)
         _put_vectors(db, model, {key for c in new.chunks for key in c.keys}, embedded)
         _log(db, "ended", ended)

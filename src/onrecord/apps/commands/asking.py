@@ -90,7 +90,7 @@ def lines(engine: Engine, scope: Scope) -> show.Lines:
 
     def line(citation: show.Json) -> int | None:
         data, encoding = opened(citation["version"])
-        if not data or not citation["place"]:
+        if not data or "bytes" not in (citation["place"] or {}):
             return None
         return data[: citation["place"]["bytes"][0]].decode(encoding, "replace").count("\n") + 1
 
