@@ -52,7 +52,7 @@ def test_unknown_names_hold_text(name: str) -> None:
 def test_supported_names() -> None:
     for name in ("a.md", "B.MARKDOWN", "c.mdown", "d.html", "e.htm", "f.xhtml", "g.txt", "h.text", "dir.x/i.LOG"):
         assert supported(name)
-    for name in ("a.pdf", "md", "b.docx", "c.md.gz"):
+    for name in ("a.pages", "md", "b.doc", "c.md.gz"):
         assert not supported(name)
 
 
@@ -197,8 +197,8 @@ def test_declared_encodings() -> None:
         (b"\xff\xfea\0b", "a.txt", "encoding"),
         (b"\xef\xbb\xbfa\xff", "a.txt", "encoding"),
         (bytes(range(128, 256)) * 3, "a.txt", "encoding"),
-        (b"%PDF-1.7", "a.pdf", "unsupported"),
-        (b"text", "a.docx", "unsupported"),
+        (b"AT&TFORM", "a.djvu", "unsupported"),
+        (b"text", "a.doc", "unsupported"),
         (b"*** --- ***", "a.txt", "no_text"),
     ],
 )

@@ -99,6 +99,15 @@ def test_what_stands_apart_is_apart_and_a_lone_column_stays_with_its_table() -> 
     assert spots(found, "5") == (Cell("Sheet", "D3"),)
 
 
+def test_a_row_is_read_across_a_gap_where_the_sides_are_no_tables_of_their_own() -> None:
+    book = Workbook()
+    sheet = book.active
+    assert sheet is not None
+    sheet.append([1, "Rated voltage", None, "kV", 130])
+    sheet.append([2, "System earthing", None, None, "Solid"])
+    assert parse(saved(book), "x.xlsx").text == "Sheet\n\n1 | Rated voltage | kV | 130\n2 | System earthing |  | Solid"
+
+
 def test_a_far_cell_costs_nothing() -> None:
     book = Workbook()
     sheet = book.active

@@ -1,4 +1,4 @@
-"""Files into texts with sections and exact places: Markdown, HTML, plain text, CSV, spreadsheets."""
+"""Files into texts with sections and exact places: Markdown, HTML, plain text, CSV, spreadsheets, Word."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from onrecord.parse.sniff import (
     ODF_SHEET,
     OLD_EXCEL,
     TSV,
+    WORD,
     media_type,
     supported,
 )
@@ -28,7 +29,7 @@ from onrecord.types import Parsed
 __all__ = ["parse", "supported"]
 
 _RIGHT_FILE = "Check that the right file was given."
-_SHEETS = frozenset((EXCEL, OLD_EXCEL, BINARY_EXCEL, ODF_SHEET))
+_OFFICE = frozenset((EXCEL, OLD_EXCEL, BINARY_EXCEL, ODF_SHEET, WORD))
 _WORD = re.compile(r"\w")
 # What front matter says of a page that another one has replaced.
 _OUTDATED = frozenset(
@@ -47,17 +48,18 @@ def parse(data: bytes, name: str) -> Parsed:
         raise RejectedInput("empty", "It is empty.", _RIGHT_FILE)
     kind = media_type(data, name)
     title = " ".join(splitext(basename(name))[0].replace("-", " ").replace("_", " ").split())
-    parsed = _sheets(data, title, kind) if kind in _SHEETS else _text(data, name, title, kind)
+    parsed = _office(data, title, kind) if kind in _OFFICE else _text(data, name, title, kind)
     if not any(_WORD.search(parsed.text, s.span.start, s.span.end) for s in parsed.sections):
         raise RejectedInput("no_text", "It holds nothing that a reader would see.", _RIGHT_FILE)
     return parsed
 
 
-def _sheets(data: bytes, title: str, kind: str) -> Parsed:
-    # imported here: most files are no sheets
+def _office(data: bytes, title: str, kind: str) -> Parsed:
+    # imported here: many stores never see one
     from onrecord.parse.office.sheets import calamine, excel
+    from onrecord.parse.office.word import word
 
-    return (excel if kind == EXCEL else calamine)(data, title, kind)
+    return {EXCEL: excel, WORD: word}.get(kind, calamine)(data, title, kind)
 
 
 def _text(data: bytes, name: str, title: str, kind: str) -> Parsed:

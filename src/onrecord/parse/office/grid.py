@@ -16,6 +16,7 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _YEAR = re.compile(r"(?:FY\s?)?(?:19|20)\d\d")
+_CAPTION_LINES = 3
 
 
 def tables(composer: Composer, rows: Iterable[Row], beside: bool) -> None:
@@ -31,7 +32,10 @@ def tables(composer: Composer, rows: Iterable[Row], beside: bool) -> None:
 
 
 def _columns(rows: Sequence[Row]) -> Iterator[list[Row]]:
-    """The block parted where a column is empty in all of its rows; a lone column stays with what is beside it."""
+    """The block parted at columns that are empty in all of its rows, if each part is a table with its own header.
+
+    Otherwise a row is read across the gap, as in a data sheet; so is a lone column beside a table.
+    """
     width = max(len(row) for row in rows)
     used = [any(n < len(row) and words_of(row[n]) for row in rows) for n in range(width)]
     parts: list[list[int]] = []
@@ -43,9 +47,16 @@ def _columns(rows: Sequence[Row]) -> Iterator[list[Row]]:
             parts[-1] += numbers
         else:
             parts.append(numbers)
-    for numbers in parts:
-        part = [[row[n] if n < len(row) else () for n in numbers] for row in rows]
-        yield [row for row in part if any(words_of(cell) for cell in row)]
+    blocks = [_part(rows, numbers) for numbers in parts]
+    if all(headers(block[_captions(block) :]) for block in blocks):
+        yield from blocks
+    else:
+        yield _part(rows, [number for numbers in parts for number in numbers])
+
+
+def _part(rows: Sequence[Row], numbers: Sequence[int]) -> list[Row]:
+    part = [[row[n] if n < len(row) else () for n in numbers] for row in rows]
+    return [row for row in part if any(words_of(cell) for cell in row)]
 
 
 def _trimmed(rows: Sequence[Row]) -> list[Row]:
@@ -55,16 +66,26 @@ def _trimmed(rows: Sequence[Row]) -> list[Row]:
 
 
 def _table(composer: Composer, rows: Sequence[Row]) -> None:
-    counts = [sum(bool(words_of(cell)) for cell in row) for row in rows]
-    if max(counts) == 1:
+    if max(_filled(row) for row in rows) == 1:
         _prose(composer, rows)
         return
-    start = 0
-    while counts[start] == 1 and start < len(rows) - 1 and max(counts[start + 1 :]) > 1 and start < 3:
-        start += 1
+    start = _captions(rows)
     caption = [piece for row in rows[:start] for cell in row for piece in (*cell, Piece(" "))]
     body = rows[start:]
-    composer.table(body, _headers(body), caption)
+    composer.table(body, headers(body), caption)
+
+
+def _captions(rows: Sequence[Row]) -> int:
+    """How many lines of one cell stand above a wider block."""
+    counts = [_filled(row) for row in rows]
+    start = 0
+    while start < min(_CAPTION_LINES, len(rows) - 1) and counts[start] == 1 and max(counts[start + 1 :]) > 1:
+        start += 1
+    return start
+
+
+def _filled(row: Row) -> int:
+    return sum(bool(words_of(cell)) for cell in row)
 
 
 def _prose(composer: Composer, rows: Sequence[Row]) -> None:
@@ -73,7 +94,7 @@ def _prose(composer: Composer, rows: Sequence[Row]) -> None:
             composer.paragraph(cell)
 
 
-def _headers(rows: Sequence[Row]) -> int:
+def headers(rows: Sequence[Row]) -> int:
     """How many rows are the header: none, one, or two where the first groups columns."""
     if len(rows) < 2 or not _is_header(rows[0]):
         return 0
